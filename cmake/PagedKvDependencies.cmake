@@ -1,0 +1,30 @@
+# Copyright 2026 The PagedKV Authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Finds what PagedKV builds against. The libraries need the first four; the
+# rest is for the tool, the tests and the benchmarks.
+
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(hwy CONFIG REQUIRED)
+
+# xxHash is inlined (XXH_INLINE_ALL), so only its header matters, and only
+# while PagedKV itself is compiled.
+find_path(PAGED_KV_XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+mark_as_advanced(PAGED_KV_XXHASH_INCLUDE_DIR)
+add_library(paged_kv_xxhash INTERFACE)
+target_include_directories(paged_kv_xxhash SYSTEM
+                           INTERFACE "${PAGED_KV_XXHASH_INCLUDE_DIR}")
+target_compile_definitions(paged_kv_xxhash INTERFACE XXH_INLINE_ALL)
+
+if(PAGED_KV_BUILD_TOOL)
+  find_package(CLI11 REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+endif()
+if(PAGED_KV_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+if(PAGED_KV_BUILD_BENCHMARKS)
+  find_package(benchmark REQUIRED)
+endif()
