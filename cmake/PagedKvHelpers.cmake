@@ -11,7 +11,7 @@ if(PAGED_KV_SANITIZE)
   target_compile_options(
     paged_kv_build_flags
     INTERFACE -fsanitize=${PAGED_KV_SANITIZE} -fno-sanitize-recover=all
-              -fno-omit-frame-pointer -g1)
+              -fno-omit-frame-pointer)
   target_link_options(paged_kv_build_flags
                       INTERFACE -fsanitize=${PAGED_KV_SANITIZE})
 endif()
@@ -29,6 +29,11 @@ add_library(paged_kv_warnings INTERFACE)
 target_compile_options(
   paged_kv_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion
                               -Wno-sign-conversion)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION
+                                            VERSION_LESS 13)
+  # GCC 12 warns about "literal" + std::string, wrongly (GCC bug 105651).
+  target_compile_options(paged_kv_warnings INTERFACE -Wno-restrict)
+endif()
 if(PAGED_KV_WERROR)
   target_compile_options(paged_kv_warnings INTERFACE -Werror)
 endif()
