@@ -63,8 +63,9 @@ bool operator==(const BlockShape& a, const BlockShape& b) {
 
 absl::Status Validate(const BlockShape& shape) {
   if (shape.dtype > DType::kInt8) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "BlockShape::dtype is ", static_cast<int>(shape.dtype), ", not a DType"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("BlockShape::dtype is ", static_cast<int>(shape.dtype),
+                     ", not a DType"));
   }
   constexpr uint32_t kMaxCount = 1u << 16;
   for (const absl::Status& status :
@@ -108,14 +109,14 @@ Bytes ScaleBytes(const BlockShape& shape) {
 }
 
 Bytes PageBytes(const BlockShape& shape) {
-  const Bytes run = KDataBytes(shape) + VDataBytes(shape) +
-                    ScaleBytes(shape) * 2;
+  const Bytes run =
+      KDataBytes(shape) + VDataBytes(shape) + ScaleBytes(shape) * 2;
   return run * shape.kv_heads * shape.layers;
 }
 
 Bytes BytesPerToken(const BlockShape& shape) {
-  const uint64_t data = uint64_t{shape.head_dim + shape.VHeadDim()} *
-                        ElementBytes(shape.dtype);
+  const uint64_t data =
+      uint64_t{shape.head_dim + shape.VHeadDim()} * ElementBytes(shape.dtype);
   const uint64_t scales = HasScales(shape.dtype) ? 2 * sizeof(float) : 0;
   return Bytes((data + scales) * shape.kv_heads * shape.layers);
 }
@@ -123,11 +124,11 @@ Bytes BytesPerToken(const BlockShape& shape) {
 PageLayout OwnPageLayout(const BlockShape& shape, void* base) {
   PageLayout layout;
   layout.base = base;
-  layout.kv_stride = static_cast<int64_t>(
-      (KDataBytes(shape) + ScaleBytes(shape)).value());
+  layout.kv_stride =
+      static_cast<int64_t>((KDataBytes(shape) + ScaleBytes(shape)).value());
   layout.head_stride =
-      layout.kv_stride + static_cast<int64_t>(
-                             (VDataBytes(shape) + ScaleBytes(shape)).value());
+      layout.kv_stride +
+      static_cast<int64_t>((VDataBytes(shape) + ScaleBytes(shape)).value());
   layout.layer_stride = layout.head_stride * shape.kv_heads;
   layout.page_stride = layout.layer_stride * shape.layers;
   layout.k_order = OwnKOrder(shape);

@@ -23,9 +23,9 @@ namespace paged_kv::internal {
 }  // namespace paged_kv::internal
 
 // Always on.
-#define PAGED_KV_CHECK(condition)                  \
+#define PAGED_KV_CHECK(condition)                    \
   (__builtin_expect(static_cast<bool>(condition), 1) \
-       ? static_cast<void>(0)                      \
+       ? static_cast<void>(0)                        \
        : ::paged_kv::internal::CheckFailed(__FILE__, __LINE__, #condition))
 
 // Debug builds only; the condition is compiled but not evaluated in others.

@@ -10,10 +10,10 @@
 #include "absl/status/statusor.h"
 
 // Returns from the enclosing function if `expr` is not OK.
-#define PAGED_KV_RETURN_IF_ERROR(expr)                                \
-  do {                                                                \
+#define PAGED_KV_RETURN_IF_ERROR(expr)                                  \
+  do {                                                                  \
     if (::absl::Status paged_kv_status = (expr); !paged_kv_status.ok()) \
-      return paged_kv_status;                                         \
+      return paged_kv_status;                                           \
   } while (false)
 
 #define PAGED_KV_MACRO_CONCAT_INNER(a, b) a##b

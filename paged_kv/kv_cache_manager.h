@@ -1,0 +1,238 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The only header an engine needs. An engine's step:
+//
+//   auto plan = cache->Plan(requests);            // who computes what
+//   auto step = cache->Commit(*std::move(plan));  // blocks are theirs now
+//   cache->ExportPageTable(*step, group, tables); // where K/V lies
+//   ... copy StepView::copies, run the model, which writes K/V ...
+//   cache->Retire(*step);                         // K/V is written, shareable
+//
+// docs/examples/embed.cc is a whole program.
+
+#ifndef PAGED_KV_KV_CACHE_MANAGER_H_
+#define PAGED_KV_KV_CACHE_MANAGER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "paged_kv/block_shape.h"
+#include "paged_kv/cache_event.h"
+#include "paged_kv/cache_stats.h"
+#include "paged_kv/key_extras.h"
+#include "paged_kv/kv_cache_options.h"
+#include "paged_kv/page_table.h"
+#include "paged_kv/step.h"
+#include "paged_kv/types.h"
+
+namespace paged_kv {
+
+namespace internal {
+struct CacheState;
+}  // namespace internal
+
+// Where a page lies. Device tiers come with fpga_dma.
+enum class Tier : uint8_t { kHost };
+
+// Answer of Lookup(): prompt tokens whose K/V the cache has.
+struct Prefix {
+  TokenCount hit_tokens;
+};
+
+struct SequenceInfo {
+  TokenCount tokens;         // computed or in flight
+  TokenCount written;        // of these, retired
+  TokenCount known;          // whose values are known (a prompt's may be ahead)
+  TokenCount lookahead;      // unaccepted draft slots
+  TokenCount cached_tokens;  // found in the cache at admission
+};
+
+struct PageTableSize {
+  size_t sequences = 0;
+  size_t pages = 0;          // entries of the CSR form
+  size_t pages_per_row = 0;  // width of the padded form
+};
+
+// Answer of Allocate() and Append(): one sequence, one committed step.
+struct Admission {
+  SequenceId id;
+  StepId step;
+  TokenCount cached_tokens;
+};
+
+// Manages the blocks of many sequences in fixed pools: who holds which block,
+// which content is shared, what is evicted. Knows tokens and ids, never
+// touches K or V. Every mutator is all-or-nothing: on error nothing changed.
+// Common errors: NotFound (unknown or freed id), ResourceExhausted (not now:
+// free, preempt or wait), OutOfRange (never fits), FailedPrecondition (not in
+// this state), Aborted (stale plan: plan again), InvalidArgument.
+//
+// Thread safety: const methods may run concurrently with each other, mutators
+// may not; ThreadSafeKvCache (thread_safe_kv_cache.h) adds a lock.
+// Invariants: CheckInvariants() lists them.
+class KvCacheManager {
+ public:
+  static absl::StatusOr<std::unique_ptr<KvCacheManager>> Create(
+      const KvCacheOptions& options);
+  ~KvCacheManager();
+  KvCacheManager(const KvCacheManager&) = delete;
+  KvCacheManager& operator=(const KvCacheManager&) = delete;
+
+  // ---- The step ----
+
+  // How much of `prompt` a sequence admitted now would find. Takes nothing
+  // and does not touch the eviction order. At least one token is left to
+  // compute. InvalidArgument for extras that do not fit the options.
+  absl::StatusOr<Prefix> Lookup(absl::Span<const TokenId> prompt,
+                                KeyExtras extras = {}) const;
+
+  // Works out a step without visible effect. All requests or none.
+  // ResourceExhausted: blocks, sequences or steps are lacking now.
+  // OutOfRange: a request would not fit an empty cache.
+  // Replaces any uncommitted plan.
+  absl::StatusOr<StepPlan> Plan(absl::Span<const StepRequest> requests);
+
+  // Like Plan(), but leaves out the requests that are refused, in order:
+  // earlier ones have the first claim. outcomes[i] says why request i was
+  // left out, or is OK. REQUIRES: outcomes.size() == requests.size().
+  absl::StatusOr<StepPlan> PlanFitting(absl::Span<const StepRequest> requests,
+                                       absl::Span<absl::Status> outcomes);
+
+  // Publishes a plan. Aborted if the cache changed since it was made or the
+  // plan was replaced or committed before. A failed commit drops the plan.
+  absl::StatusOr<StepId> Commit(StepPlan plan);
+
+  // The K/V of `step` is written: its full blocks become shareable, blocks
+  // outside windows and blocks freed while it ran are released. Steps retire
+  // in commit order; FailedPrecondition otherwise, NotFound if unknown.
+  absl::Status Retire(StepId step);
+
+  // Layers [0, layer] of all groups are written, for layer-wise hand-off.
+  // Monotone; Retire() completes it.
+  absl::Status MarkWritten(StepId step, uint32_t layer);
+  absl::StatusOr<uint32_t> LayersWritten(StepId step) const;
+
+  // The data of a committed step that has not retired.
+  absl::StatusOr<StepView> View(StepId step) const;
+
+  // Values of tokens that were planned without them. `first` must be the first
+  // position whose value is unknown.
+  absl::Status SetTokens(SequenceId id, TokenPos first,
+                         absl::Span<const TokenId> tokens);
+
+  // Makes the first tokens.size() draft slots of the sequence's last step
+  // tokens of the sequence and drops the other drafts. FailedPrecondition
+  // until that step retired and all earlier values are known.
+  absl::Status Accept(SequenceId id, absl::Span<const TokenId> tokens);
+
+  // Keeps the first `tokens` tokens; drops the rest, drafts and reserve.
+  // FailedPrecondition if a windowed group has already released a block that
+  // the kept tokens' successors would need.
+  absl::Status Truncate(SequenceId id, TokenCount tokens);
+
+  // A new sequence with the same tokens, sharing every block. Takes no block:
+  // whoever first writes into a shared partial block gets a copy then.
+  // FailedPrecondition unless all tokens are written and no drafts are open.
+  absl::StatusOr<SequenceId> Fork(SequenceId parent);
+
+  absl::Status Free(SequenceId id);
+  // Frees every sequence (pins stay).
+  void FreeAll();
+
+  // Drops all cached content. FailedPrecondition while anything is held or in
+  // flight.
+  absl::Status Reset();
+
+  // ---- One-call conveniences: Plan + Commit of one request ----
+
+  absl::StatusOr<Admission> Allocate(absl::Span<const TokenId> prompt,
+                                     KeyExtras extras = {});
+  absl::StatusOr<Admission> Append(SequenceId id,
+                                   absl::Span<const TokenId> tokens);
+
+  // ---- Pins ----
+
+  // Keeps what the cache has of `prompt` from eviction. NotFound if it has
+  // nothing. Pinned slots count as live.
+  absl::StatusOr<PinId> Pin(absl::Span<const TokenId> prompt,
+                            KeyExtras extras = {});
+  absl::Status Unpin(PinId pin);
+
+  // ---- What kernels need ----
+
+  // Sizes of the exports of `step`.
+  absl::StatusOr<PageTableSize> TableSize(StepId step, GroupId group) const;
+
+  // Fills the caller's arrays with the page tables of the step's sequences, in
+  // its order, its new tokens and drafts included; the pages stay valid until
+  // the step retires. InvalidArgument if an array is too short.
+  // FailedPrecondition if a later step, Truncate or Free has changed one of
+  // the sequences since: export before you commit the next step.
+  absl::StatusOr<PageTable> ExportPageTable(StepId step, GroupId group,
+                                            const PageTableBuffers& buffers,
+                                            Tier tier = Tier::kHost) const;
+  absl::Status ExportPaddedPageTable(StepId step, GroupId group,
+                                     const PaddedPageTableBuffers& buffers,
+                                     Tier tier = Tier::kHost) const;
+
+  // slots [rows of all sequences]: page * block_tokens + offset of each new
+  // token and draft, in order. Same errors.
+  absl::Status ExportSlotMapping(StepId step, GroupId group,
+                                 absl::Span<int64_t> slots) const;
+
+  // The same for any living sequences, as they are now.
+  absl::StatusOr<PageTableSize> TableSize(absl::Span<const SequenceId> ids,
+                                          GroupId group) const;
+  absl::StatusOr<PageTable> ExportPageTable(absl::Span<const SequenceId> ids,
+                                            GroupId group,
+                                            const PageTableBuffers& buffers,
+                                            Tier tier = Tier::kHost) const;
+
+  // Where the pages of a group lie. FailedPrecondition in metadata-only mode.
+  absl::StatusOr<PageLayout> Layout(GroupId group) const;
+
+  // ---- Inspection ----
+
+  const KvCacheOptions& options() const;
+  // Blocks of the pool that serves `group`.
+  BlockCount PoolBlocks(GroupId group) const;
+  // Blocks that could be taken now: free or evictable.
+  BlockCount AvailableBlocks(GroupId group) const;
+  // References to a block from sequences and pins; 0 if out of range.
+  uint32_t RefCount(GroupId group, BlockId block) const;
+
+  absl::StatusOr<SequenceInfo> Describe(SequenceId id) const;
+  // Tokens with known values.
+  absl::StatusOr<absl::Span<const TokenId>> Tokens(SequenceId id) const;
+  // Blocks in logical order; kNoBlock where a window released one.
+  absl::StatusOr<absl::Span<const BlockId>> BlockTable(SequenceId id,
+                                                       GroupId group) const;
+  std::vector<SequenceId> Sequences() const;
+
+  CacheStats Stats() const;
+  // Moves the oldest events to `events`, returns how many.
+  size_t DrainEvents(absl::Span<CacheEvent> events);
+
+  // Bytes of bookkeeping per block, without stored tokens and digests.
+  double MetadataBytesPerBlock() const;
+
+  // The first broken invariant, or OK. O(blocks + table entries).
+  absl::Status CheckInvariants() const;
+  // Equal for equal states, recorded or replayed. O(blocks + table entries).
+  uint64_t Fingerprint() const;
+
+ private:
+  explicit KvCacheManager(std::unique_ptr<internal::CacheState> state);
+
+  std::unique_ptr<internal::CacheState> state_;
+};
+
+}  // namespace paged_kv
+
+#endif  // PAGED_KV_KV_CACHE_MANAGER_H_
