@@ -9,6 +9,7 @@
 //   fuzzer [--seed=S] [--runs=N] [--max_bytes=B] [file or folder]...
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -86,12 +87,24 @@ void RunFile(const std::filesystem::path& file) {
                          bytes.size());
 }
 
-// Each input depends on (seed, run) alone: a failure is repeated with
-// --seed=<the printed seed> --runs=1.
+// The seed of the random input that is running, for the message below.
+volatile uint64_t current_seed = 0;
+
+// Says how to repeat the input that crashed. A sanitizer that ends the process
+// itself does not come through here: repeat from the last "seed" line.
+extern "C" void ReportSeedAndStop(int signal) {
+  std::fprintf(stderr, "failed: repeat with --seed=%llu --runs=1\n",
+               static_cast<unsigned long long>(current_seed));
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+// Each input depends on (seed, run) alone.
 void RunRandom(const Arguments& arguments) {
   std::vector<uint8_t> bytes;
   for (uint64_t run = 0; run < arguments.runs; ++run) {
-    std::mt19937_64 random(arguments.seed + run);
+    current_seed = arguments.seed + run;
+    std::mt19937_64 random(current_seed);
     // Short inputs are as likely as long ones: the size is log-uniform.
     const uint64_t limit =
         std::max<uint64_t>(1, arguments.max_bytes >> (random() % 12));
@@ -104,7 +117,7 @@ void RunRandom(const Arguments& arguments) {
     }
     if (run % 100 == 0) {
       std::fprintf(stderr, "seed %llu\n",
-                   static_cast<unsigned long long>(arguments.seed + run));
+                   static_cast<unsigned long long>(current_seed));
     }
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   }
@@ -116,6 +129,9 @@ int main(int argc, char** argv) {
   const Arguments arguments = ParseArguments(argc, argv);
   for (const auto& input : arguments.inputs) {
     for (const auto& file : FilesIn(input)) RunFile(file);
+  }
+  for (const int signal : {SIGABRT, SIGSEGV, SIGFPE, SIGILL}) {
+    std::signal(signal, ReportSeedAndStop);
   }
   RunRandom(arguments);
   std::fprintf(stderr, "done: %llu random inputs\n",
