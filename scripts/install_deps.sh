@@ -14,7 +14,7 @@
 set -euo pipefail
 
 readonly BUILD_PACKAGES=(
-  g++ make cmake ninja-build pkg-config
+  g++ make cmake ninja-build
   libabsl-dev libxxhash-dev libssl-dev libhwy-dev  # the libraries
   libcli11-dev nlohmann-json3-dev gnuplot-nox      # the tool and its plots
   libgtest-dev libbenchmark-dev                    # tests, benchmarks
