@@ -13,4 +13,5 @@ readonly jobs="${1:-$(nproc)}"
 
 cmake --preset dev
 run-clang-tidy-14 -clang-tidy-binary clang-tidy-14 -quiet -p build/dev \
+  -extra-arg=-Wno-unknown-warning-option \
   -j "${jobs}" "^${PWD}/(paged_kv|attention|fpga_dma|benchmarks/tool|docs)/"
