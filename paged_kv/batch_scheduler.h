@@ -1,0 +1,149 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Continuous batching over a KvCacheManager. An engine's loop:
+//
+//   scheduler->Submit({.id = ..., .prompt = ..., .max_output_tokens = 100});
+//   while (...) {
+//     auto step = scheduler->Schedule();              // who computes what
+//     if (step->empty()) ...                          // nothing to do now
+//     cache->ExportPageTable(step->id, ...);          // where K/V lies
+//     ... copy cache->View(step->id)->copies, run the model, sample ...
+//     scheduler->Complete(step->id, sampled_tokens);  // ends or goes on
+//     while (auto done = scheduler->TakeFinished()) ...
+//   }
+//
+// With max_steps_in_flight = 2 call Schedule() again before Complete().
+
+#ifndef PAGED_KV_BATCH_SCHEDULER_H_
+#define PAGED_KV_BATCH_SCHEDULER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "paged_kv/batch_scheduler_clock.h"
+#include "paged_kv/batch_scheduler_options.h"
+#include "paged_kv/batch_scheduler_request.h"
+#include "paged_kv/batch_scheduler_stats.h"
+#include "paged_kv/kv_cache_manager.h"
+#include "paged_kv/types.h"
+
+namespace paged_kv {
+
+namespace internal {
+class SchedulerCore;
+}  // namespace internal
+
+// One sequence's part in a step.
+struct WorkItem {
+  RequestId request;
+  uint32_t sample = 0;  // 0 while the prompt, which all samples share, is run
+  SequenceId sequence;
+  TokenPos first_new;
+  TokenCount new_tokens;
+  // Values of the new tokens. One shorter than new_tokens if the last one is
+  // being sampled by the step before. Valid until the step is completed or the
+  // request is taken, whichever is first.
+  absl::Span<const TokenId> tokens;
+  // Tokens to sample behind the last new one: 0 inside a prompt, else 1; at
+  // the end of a prompt one for each sample, in their order.
+  uint32_t outputs = 0;
+};
+
+// A committed step. Items are in the order of StepView::sequences and valid
+// until the step is completed.
+struct ScheduledStep {
+  StepId id;
+  absl::Span<const WorkItem> items;
+  uint32_t outputs = 0;  // tokens that Complete() expects
+  TokenCount new_tokens;
+
+  // No step was made: there is no request, or all wait for steps in flight.
+  bool empty() const { return items.empty(); }
+};
+
+// Decides which requests run in each step.
+//
+// Order: rank is priority, then arrival. Each step takes running decodes
+// first, then chunks of running prompts, then waiting requests, each in the
+// order of rank and within the token and sequence budgets. Nobody overtakes a
+// waiting request of better rank, except while that one waits for a prefix
+// which another request is computing (for a bounded number of steps).
+//
+// Memory: whoever cannot grow makes the running sequence of the worst rank
+// below its own give up its blocks, or pauses if it is the worst itself. The
+// loser keeps its tokens and its rank, and recomputes what the cache has lost
+// meanwhile (preemption by recompute). So the best-ranked request always
+// proceeds, and since what could not run alone is refused by Submit(), every
+// accepted request ends.
+//
+// Ownership: `cache` and `clock` are borrowed and outlive the scheduler. The
+// scheduler plans, commits and retires its steps and frees its sequences;
+// others may use the cache beside it, but may not keep an uncommitted plan
+// over a call. Destruction frees the sequences of unfinished requests; steps
+// in flight are then the caller's to retire.
+//
+// Errors leave everything as it was, unless said otherwise.
+// Thread safety: thread-compatible; calls must not overlap.
+class BatchScheduler {
+ public:
+  static absl::StatusOr<std::unique_ptr<BatchScheduler>> Create(
+      KvCacheManager* cache, const Clock* clock,
+      const BatchSchedulerOptions& options);
+  ~BatchScheduler();
+  BatchScheduler(const BatchScheduler&) = delete;
+  BatchScheduler& operator=(const BatchScheduler&) = delete;
+
+  // Queues a request. OutOfRange: it would not fit an empty cache, ever.
+  // ResourceExhausted: max_requests are known. AlreadyExists: its id is.
+  // InvalidArgument: empty prompt, no samples, extras that the cache refuses.
+  absl::Status Submit(const GenerationRequest& request);
+
+  // Ends a request wherever it is: waiting, running or in flight. NotFound if
+  // unknown or taken, FailedPrecondition if it has already finished.
+  absl::Status Cancel(RequestId id);
+
+  // Ends one sample with the output that it has (the engine found a stop
+  // string, say). FailedPrecondition if it has no output yet or has ended.
+  absl::Status Finish(RequestId id, uint32_t sample);
+
+  // Makes and commits the next step. FailedPrecondition: max_steps_in_flight
+  // are in flight. ResourceExhausted: requests are there, nothing is in flight
+  // and yet nothing can run, because others hold the cache's blocks.
+  absl::StatusOr<ScheduledStep> Schedule();
+
+  // The step has run: retires it and hands over what it sampled, the items'
+  // outputs one after the other. Tokens of requests that have meanwhile ended
+  // are ignored, but must be there. Steps complete in the order in which they
+  // were scheduled; FailedPrecondition otherwise, InvalidArgument if
+  // tokens.size() != ScheduledStep::outputs.
+  absl::Status Complete(StepId step, absl::Span<const TokenId> tokens);
+
+  // The next request that ended, in the order of ending.
+  std::optional<FinishedRequest> TakeFinished();
+
+  // NotFound if unknown or taken.
+  absl::StatusOr<RequestProgress> Progress(RequestId id) const;
+  // Output of a sample so far; valid until the next non-const call.
+  absl::StatusOr<absl::Span<const TokenId>> Output(RequestId id,
+                                                   uint32_t sample) const;
+
+  const BatchSchedulerOptions& options() const;
+  BatchSchedulerStats Stats() const;
+
+  // The first broken invariant, or OK. O(requests + their tokens).
+  absl::Status CheckInvariants() const;
+
+ private:
+  explicit BatchScheduler(std::unique_ptr<internal::SchedulerCore> core);
+
+  std::unique_ptr<internal::SchedulerCore> core_;
+};
+
+}  // namespace paged_kv
+
+#endif  // PAGED_KV_BATCH_SCHEDULER_H_

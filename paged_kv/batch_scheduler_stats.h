@@ -1,0 +1,40 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PAGED_KV_BATCH_SCHEDULER_STATS_H_
+#define PAGED_KV_BATCH_SCHEDULER_STATS_H_
+
+#include <cstdint>
+
+namespace paged_kv {
+
+// A consistent snapshot. Counters count from Create() and never decrease.
+struct BatchSchedulerStats {
+  // Now.
+  uint32_t waiting = 0;  // sequences in the queue
+  uint32_t running = 0;  // sequences that hold blocks
+  uint32_t untaken = 0;  // finished requests that TakeFinished() has not given
+  uint32_t in_flight = 0;  // steps
+
+  uint64_t submitted = 0;  // accepted requests
+  uint64_t finished = 0;   // of these, ended for any reason
+  uint64_t cancelled = 0;  // of these, by Cancel()
+  uint64_t failed = 0;     // of these, refused by the cache for good
+
+  uint64_t steps = 0;
+  uint64_t computed_tokens = 0;    // scheduled, recomputed ones included
+  uint64_t recomputed_tokens = 0;  // of these, a second time
+  uint64_t output_tokens = 0;      // handed over by Complete()
+
+  uint64_t preemptions = 0;
+  uint32_t max_preemptions = 0;  // of one sequence
+  uint64_t stalls = 0;           // times a running sequence was left out of a
+                                 //   step for lack of blocks
+  uint64_t prefix_waits = 0;     // admissions that waited for a prefix
+  uint64_t prefix_wait_steps = 0;
+  uint64_t failed_forks = 0;  // samples that had to recompute the prompt
+};
+
+}  // namespace paged_kv
+
+#endif  // PAGED_KV_BATCH_SCHEDULER_STATS_H_
