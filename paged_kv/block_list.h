@@ -38,6 +38,9 @@ class BlockLinks {
 
   uint32_t& prev(BlockId id) const { return blocks_[id.value()].prev; }
   uint32_t& next(BlockId id) const { return blocks_[id.value()].next; }
+  // As given to EvictionPolicy::Insert; they do not change until Remove.
+  uint32_t priority(BlockId id) const { return blocks_[id.value()].priority; }
+  bool was_hit(BlockId id) const { return blocks_[id.value()].was_hit != 0; }
 
  private:
   BlockMeta* blocks_;

@@ -1,0 +1,161 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "paged_kv/batch_scheduler_completion.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "paged_kv/batch_scheduler_lifecycle.h"
+#include "paged_kv/check.h"
+#include "paged_kv/status_macros.h"
+
+namespace paged_kv::internal {
+namespace {
+
+using Phase = SampleState::Phase;
+
+// Why a sample would end with `token` as its next output; kUnfinished if it
+// would not.
+FinishReason EndsWith(const RequestState& request, const SampleState& sample,
+                      TokenId token) {
+  if (std::find(request.stop_tokens.begin(), request.stop_tokens.end(),
+                token) != request.stop_tokens.end()) {
+    return FinishReason::kStopToken;
+  }
+  const size_t outputs = sample.tokens.size() + 1 - request.prompt_tokens;
+  return outputs == request.max_output_tokens ? FinishReason::kMaxTokens
+                                              : FinishReason::kUnfinished;
+}
+
+// Hands a sample its next output.
+absl::Status AddOutput(SchedulerState* state, SampleRef ref, TokenId token) {
+  RequestState& request = state->requests.at(ref.request);
+  SampleState& sample = request.samples[ref.sample];
+  if (sample.phase == Phase::kEnded) return absl::OkStatus();
+  const FinishReason end = EndsWith(request, sample, token);
+  const uint32_t place = static_cast<uint32_t>(sample.tokens.size());
+  PAGED_KV_CHECK(place < sample.tokens.capacity());
+  sample.tokens.push_back(token);
+  ++state->stats.output_tokens;
+  if (request.timing.first_token == absl::InfiniteFuture()) {
+    request.timing.first_token = state->Now();
+  }
+  absl::Status status;
+  // The next step, already in flight, was planned without the value.
+  if (sample.phase == Phase::kRunning && sample.scheduled > place) {
+    status = state->cache->SetTokens(sample.sequence, TokenPos(place),
+                                     absl::MakeConstSpan(&token, 1));
+    sample.known = place + 1;
+  }
+  if (end != FinishReason::kUnfinished) EndSample(state, ref, end);
+  return status;
+}
+
+// The prompt of a request with several samples is written: gives each sample
+// that will go on a sequence of its own. `tokens` [samples]: first outputs.
+void ForkSamples(SchedulerState* state, uint32_t slot,
+                 absl::Span<const TokenId> tokens) {
+  RequestState& request = state->requests.at(slot);
+  const SampleState& trunk = request.samples[0];
+  for (uint32_t i = 1; i < request.num_samples(); ++i) {
+    SampleState& sample = request.samples[i];
+    if (sample.phase != Phase::kUnborn) continue;
+    if (EndsWith(request, sample, tokens[i]) != FinishReason::kUnfinished) {
+      continue;
+    }
+    if (trunk.phase == Phase::kRunning) {
+      const absl::StatusOr<SequenceId> fork =
+          state->cache->Fork(trunk.sequence);
+      if (fork.ok()) {
+        AddFork(state, {slot, i}, *fork);
+        continue;
+      }
+    }
+    // Without a sequence to fork, the sample finds the prompt in the cache.
+    ++state->stats.failed_forks;
+    sample.computed_before = request.prompt_tokens;
+    EnqueueSample(state, {slot, i});
+  }
+  request.forked = true;
+}
+
+// Takes note of an item that has run. `tokens` [item.outputs]: its outputs.
+absl::Status CompleteItem(SchedulerState* state, const WorkItem& item,
+                          SampleRef ref, absl::Span<const TokenId> tokens) {
+  RequestState& request = state->requests.at(ref.request);
+  SampleState& sample = request.samples[ref.sample];
+  --sample.items_in_flight;
+  if (item.outputs > 0) --sample.outputs_in_flight;
+  // Preempted in flight: it can be admitted again now.
+  if (sample.phase == Phase::kWaiting) state->admission_open = true;
+  if (sample.phase == Phase::kEnded) return absl::OkStatus();
+  if (sample.phase == Phase::kRunning) {
+    sample.written = item.first_new.value() + item.new_tokens.value();
+  }
+  if (item.outputs == 0) {
+    if (request.max_output_tokens == 0 &&
+        sample.written == request.prompt_tokens) {
+      EndRequest(state, ref.request, FinishReason::kMaxTokens);
+    }
+    return absl::OkStatus();
+  }
+  if (request.forked) return AddOutput(state, ref, tokens[0]);
+  ForkSamples(state, ref.request, tokens);
+  absl::Status status;
+  for (uint32_t i = 0; i < request.num_samples(); ++i) {
+    status.Update(AddOutput(state, {ref.request, i}, tokens[i]));
+  }
+  return status;
+}
+
+absl::Status CheckCompletes(const SchedulerState& state, StepId step,
+                            size_t tokens) {
+  if (state.steps.empty() || state.steps.oldest().id != step) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "step ", step.value(), " cannot complete: ",
+        state.steps.empty() ? std::string("no step is in flight")
+                            : absl::StrCat("the oldest in flight is step ",
+                                           state.steps.oldest().id.value())));
+  }
+  if (tokens != state.steps.oldest().outputs) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "step ", step.value(), " samples ", state.steps.oldest().outputs,
+        " tokens, ", tokens, " given"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CompleteStep(SchedulerState* state, StepId id,
+                          absl::Span<const TokenId> tokens) {
+  PAGED_KV_RETURN_IF_ERROR(CheckCompletes(*state, id, tokens.size()));
+  PAGED_KV_RETURN_IF_ERROR(state->cache->Retire(id));
+  // No longer in flight, so that what ends now is not put into its quarantine
+  // again; its items stay where they are until the next Push().
+  const StepInFlight& step = state->steps.oldest();
+  state->steps.PopOldest();
+  absl::Status status;
+  for (size_t i = 0; i < step.items.size(); ++i) {
+    const WorkItem& item = step.items[i];
+    const ItemOwner& owner = step.owners[i];
+    // A prompt's blocks are shareable now: somebody may find them.
+    if (item.new_tokens > TokenCount(1)) state->admission_open = true;
+    const RequestState& request = state->requests.at(owner.ref.request);
+    if (request.in_use && request.generation == owner.generation) {
+      status.Update(
+          CompleteItem(state, item, owner.ref, tokens.first(item.outputs)));
+    }
+    tokens.remove_prefix(item.outputs);
+  }
+  return status;
+}
+
+}  // namespace paged_kv::internal

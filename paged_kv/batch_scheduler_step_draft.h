@@ -1,0 +1,66 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PAGED_KV_BATCH_SCHEDULER_STEP_DRAFT_H_
+#define PAGED_KV_BATCH_SCHEDULER_STEP_DRAFT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "paged_kv/batch_scheduler_rank.h"
+#include "paged_kv/batch_scheduler_state.h"
+#include "paged_kv/step.h"
+
+namespace paged_kv::internal {
+
+struct DraftItem {
+  SampleRef ref;
+  uint32_t tokens = 0;  // to compute
+};
+
+// Who shall compute how much in the step being made, and what the cache says
+// to that. The cache alone counts blocks: the scheduler asks it with plans,
+// which have no effect until they are committed.
+class StepDraft {
+ public:
+  StepDraft(SchedulerState* state, size_t max_items);
+
+  void Clear() { items_.clear(); }
+  void Add(const DraftItem& item) { items_.push_back(item); }
+  // Keeps the first `size` items.
+  void Truncate(size_t size) { items_.resize(size); }
+  void Erase(SampleRef ref);
+
+  size_t size() const { return items_.size(); }
+  bool empty() const { return items_.empty(); }
+  const DraftItem& item(size_t i) const { return items_[i]; }
+  absl::Span<const DraftItem> items() const { return items_; }
+
+  // Plans what fits of the draft; outcome(i) says why item i does not.
+  absl::StatusOr<StepPlan> Plan();
+
+  // The same for a question only: with room for every sample's whole prompt
+  // and then for `growth_tokens` more per sequence, but never for more than it
+  // can need.
+  absl::Status Probe(uint32_t growth_tokens);
+
+  // OK if item i had room in the last Plan() or Probe().
+  const absl::Status& outcome(size_t i) const { return outcomes_[i]; }
+
+ private:
+  void MakeRequest(const DraftItem& item, StepRequest* request) const;
+  absl::StatusOr<StepPlan> PlanRequests();
+
+  SchedulerState* const state_;
+  std::vector<DraftItem> items_;
+  std::vector<StepRequest> requests_;
+  std::vector<absl::Status> outcomes_;
+};
+
+}  // namespace paged_kv::internal
+
+#endif  // PAGED_KV_BATCH_SCHEDULER_STEP_DRAFT_H_

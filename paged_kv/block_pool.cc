@@ -1,0 +1,345 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "paged_kv/block_pool.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "paged_kv/block_shape.h"
+#include "paged_kv/check.h"
+
+namespace paged_kv::internal {
+namespace {
+
+constexpr uint32_t kBlockTokensBits = 13;
+static_assert(kMaxBlockTokens < (1u << kBlockTokensBits));
+
+// Links are stored as id + 1 so that zeroed memory means "none".
+uint32_t ToLink(BlockId id) { return id.value() + 1; }
+BlockId FromLink(uint32_t link) { return BlockId(link - 1); }
+static_assert(kNoBlock.value() + 1 == 0);
+
+}  // namespace
+
+absl::Status BlockPool::Create(BlockCount blocks, uint32_t block_tokens,
+                               EvictionPolicyFactory make_policy,
+                               uint32_t quarantines) {
+  PAGED_KV_CHECK(block_tokens <= kMaxBlockTokens);
+  absl::Status status = blocks_.Create(blocks.value());
+  if (!status.ok()) return status;
+  block_tokens_ = block_tokens;
+  policy_ = make_policy(BlockLinks(blocks_.data()));
+  quarantine_.resize(quarantines);
+  free_ = blocks.value();
+  slots_.free = uint64_t{blocks.value()} * block_tokens;
+  return absl::OkStatus();
+}
+
+PoolStats BlockPool::Stats() const {
+  PoolStats stats;
+  stats.capacity = BlockCount(capacity());
+  stats.held = BlockCount(held());
+  stats.cached = BlockCount(cached_);
+  stats.quarantined = BlockCount(quarantined_);
+  stats.free = BlockCount(free_);
+  stats.slots = slots_;
+  return stats;
+}
+
+void BlockPool::Count(const BlockMeta& meta, int64_t sign,
+                      SlotCounts* counts) const {
+  const auto add = [sign](uint64_t* counter, uint32_t slots) {
+    *counter += static_cast<uint64_t>(sign * int64_t{slots});
+  };
+  switch (static_cast<BlockState>(meta.state)) {
+    case BlockState::kFree:
+      add(&counts->free, block_tokens_);
+      return;
+    case BlockState::kCached:
+      add(&counts->cached, block_tokens_);
+      return;
+    case BlockState::kQuarantined:
+      add(&counts->quarantined, block_tokens_);
+      return;
+    case BlockState::kHeld: {
+      const uint32_t filled = meta.filled;
+      const uint32_t ahead = meta.ahead;
+      const uint32_t rest = block_tokens_ - filled - ahead;
+      add(meta.copy_prev != 0 ? &counts->duplicate : &counts->live, filled);
+      add(&counts->lookahead, ahead);
+      add(filled + ahead > 0 ? &counts->tail : &counts->reserved, rest);
+      return;
+    }
+  }
+}
+
+void BlockPool::SetState(BlockId id, BlockState state) {
+  BlockMeta& meta = Mutable(id);
+  Count(meta, -1, &slots_);
+  meta.state = static_cast<uint32_t>(state) & 3u;
+  Count(meta, 1, &slots_);
+}
+
+BlockId BlockPool::FirstFree() const {
+  if (free_list_ != kNoBlock) return free_list_;
+  return never_used_ < capacity() ? BlockId(never_used_) : kNoBlock;
+}
+
+BlockId BlockPool::NextFree(BlockId id) const {
+  if (id.value() >= never_used_) {
+    return id.value() + 1 < capacity() ? BlockId(id.value() + 1) : kNoBlock;
+  }
+  const BlockId next = FromLink(meta(id).copy_next);
+  if (next != kNoBlock) return next;
+  return never_used_ < capacity() ? BlockId(never_used_) : kNoBlock;
+}
+
+BlockId BlockPool::TakeFree() {
+  const BlockId id = FirstFree();
+  PAGED_KV_CHECK(id != kNoBlock);
+  BlockMeta& meta = Mutable(id);
+  PAGED_KV_DCHECK(meta.state == static_cast<uint32_t>(BlockState::kFree));
+  if (id == free_list_) {
+    free_list_ = FromLink(meta.copy_next);
+    meta.copy_next = 0;
+  } else {
+    ++never_used_;
+  }
+  --free_;
+  SetState(id, BlockState::kHeld);
+  meta.refs = 1;
+  return id;
+}
+
+void BlockPool::Uncache(BlockId id) {
+  PAGED_KV_DCHECK(state(id) == BlockState::kCached);
+  policy_->Remove(id);
+  --cached_;
+  SetState(id, BlockState::kHeld);
+}
+
+void BlockPool::TakeCached(BlockId id) {
+  PAGED_KV_DCHECK(!shareable(id));
+  Uncache(id);
+  SetFill(id, 0, 0);
+  BlockMeta& meta = Mutable(id);
+  meta.refs = 1;
+  meta.priority = 0;
+  meta.was_hit = 0;
+}
+
+void BlockPool::AddRef(BlockId id) {
+  BlockMeta& meta = Mutable(id);
+  switch (static_cast<BlockState>(meta.state)) {
+    case BlockState::kHeld:
+      break;
+    case BlockState::kCached:
+      Uncache(id);
+      break;
+    case BlockState::kQuarantined:
+      quarantine_[meta.ahead].Remove(BlockLinks(blocks_.data()), id);
+      --quarantined_;
+      Count(meta, -1, &slots_);
+      meta.ahead = 0;
+      meta.state = static_cast<uint32_t>(BlockState::kHeld) & 3u;
+      Count(meta, 1, &slots_);
+      break;
+    case BlockState::kFree:
+      PAGED_KV_CHECK(false);
+  }
+  ++meta.refs;
+}
+
+bool BlockPool::DropRef(BlockId id) {
+  BlockMeta& meta = Mutable(id);
+  PAGED_KV_CHECK(meta.refs > 0);
+  return --meta.refs == 0;
+}
+
+void BlockPool::Quarantine(BlockId id, uint32_t list) {
+  BlockMeta& meta = Mutable(id);
+  PAGED_KV_DCHECK(state(id) == BlockState::kHeld && meta.refs == 0);
+  SetState(id, BlockState::kQuarantined);
+  // A quarantined block has no drafts: the field names its list instead.
+  meta.ahead = list & ((1u << kBlockTokensBits) - 1);
+  quarantine_[list].PushBack(BlockLinks(blocks_.data()), id);
+  ++quarantined_;
+}
+
+BlockId BlockPool::PopQuarantine(uint32_t list) {
+  BlockList& quarantine = quarantine_[list];
+  if (quarantine.empty()) return kNoBlock;
+  const BlockId id = quarantine.front();
+  quarantine.Remove(BlockLinks(blocks_.data()), id);
+  --quarantined_;
+  BlockMeta& meta = Mutable(id);
+  Count(meta, -1, &slots_);
+  meta.ahead = 0;
+  meta.state = static_cast<uint32_t>(BlockState::kHeld) & 3u;
+  Count(meta, 1, &slots_);
+  return id;
+}
+
+void BlockPool::ToCached(BlockId id) {
+  const BlockMeta& block = meta(id);
+  PAGED_KV_DCHECK(state(id) == BlockState::kHeld && block.refs == 0);
+  PAGED_KV_DCHECK(shareable(id));
+  SetState(id, BlockState::kCached);
+  ++cached_;
+  policy_->Insert(id, block.priority, block.was_hit != 0);
+}
+
+void BlockPool::ToFree(BlockId id) {
+  BlockMeta& meta = Mutable(id);
+  PAGED_KV_DCHECK(state(id) == BlockState::kHeld && meta.refs == 0);
+  PAGED_KV_DCHECK(!shareable(id));
+  SetFill(id, 0, 0);
+  SetState(id, BlockState::kFree);
+  meta.priority = 0;
+  meta.was_hit = 0;
+  meta.copy_next = ToLink(free_list_);
+  free_list_ = id;
+  ++free_;
+}
+
+void BlockPool::RaisePriority(BlockId id, uint32_t priority) {
+  BlockMeta& meta = Mutable(id);
+  PAGED_KV_DCHECK(state(id) != BlockState::kCached);
+  meta.priority = std::max<uint32_t>(meta.priority, priority) & 7u;
+}
+
+void BlockPool::SetFill(BlockId id, uint32_t filled, uint32_t ahead) {
+  BlockMeta& meta = Mutable(id);
+  PAGED_KV_DCHECK(state(id) == BlockState::kHeld && !shareable(id));
+  PAGED_KV_DCHECK(filled + ahead <= block_tokens_);
+  constexpr uint32_t kMask = (1u << kBlockTokensBits) - 1;
+  Count(meta, -1, &slots_);
+  meta.filled = filled & kMask;
+  meta.ahead = ahead & kMask;
+  Count(meta, 1, &slots_);
+}
+
+void BlockPool::AttachFirst(BlockId id, uint32_t node) {
+  BlockMeta& meta = Mutable(id);
+  PAGED_KV_DCHECK(state(id) == BlockState::kHeld && meta.node == 0);
+  PAGED_KV_DCHECK(meta.filled == block_tokens_);
+  meta.node = node;
+}
+
+void BlockPool::AttachBehind(BlockId id, BlockId first) {
+  BlockMeta& block = Mutable(id);
+  BlockMeta& first_block = Mutable(first);
+  PAGED_KV_DCHECK(id != first && first_block.copy_prev == 0);
+  AttachFirst(id, first_block.node);
+  Count(block, -1, &slots_);
+  block.copy_prev = ToLink(first);
+  block.copy_next = first_block.copy_next;
+  if (block.copy_next != 0) {
+    Mutable(FromLink(block.copy_next)).copy_prev = ToLink(id);
+  }
+  first_block.copy_next = ToLink(id);
+  Count(block, 1, &slots_);
+}
+
+BlockId BlockPool::Detach(BlockId id, bool* was_first) {
+  BlockMeta& block = Mutable(id);
+  PAGED_KV_DCHECK(block.node != 0);
+  const BlockId prev = FromLink(block.copy_prev);
+  const BlockId next = FromLink(block.copy_next);
+  *was_first = prev == kNoBlock;
+  if (next != kNoBlock) {
+    BlockMeta& next_block = Mutable(next);
+    Count(next_block, -1, &slots_);
+    next_block.copy_prev = block.copy_prev;
+    Count(next_block, 1, &slots_);
+  }
+  if (prev != kNoBlock) Mutable(prev).copy_next = block.copy_next;
+  Count(block, -1, &slots_);
+  block.node = 0;
+  block.copy_prev = 0;
+  block.copy_next = 0;
+  Count(block, 1, &slots_);
+  return next;
+}
+
+BlockId BlockPool::OtherCopy(BlockId id) const {
+  const BlockMeta& block = meta(id);
+  PAGED_KV_DCHECK(HasOtherCopies(id));
+  return FromLink(block.copy_next != 0 ? block.copy_next : block.copy_prev);
+}
+
+absl::Status BlockPool::CheckInvariants() const {
+  SlotCounts recount;
+  uint32_t by_state[4] = {};
+  for (uint32_t i = 0; i < capacity(); ++i) {
+    const BlockMeta& block = blocks_[i];
+    Count(block, 1, &recount);
+    ++by_state[block.state];
+    const bool held = state(BlockId(i)) == BlockState::kHeld;
+    if (held != (block.refs > 0)) {
+      return absl::InternalError(absl::StrCat("block ", i, " in state ",
+                                              block.state + 0, " has ",
+                                              block.refs, " references"));
+    }
+    if (state(BlockId(i)) == BlockState::kCached && block.node == 0) {
+      return absl::InternalError(
+          absl::StrCat("block ", i, " is cached without content"));
+    }
+    if (block.node != 0 && block.filled != block_tokens_) {
+      return absl::InternalError(absl::StrCat("shareable block ", i, " has ",
+                                              block.filled + 0, " of ",
+                                              block_tokens_, " slots filled"));
+    }
+  }
+  if (by_state[0] != free_ || by_state[2] != cached_ ||
+      by_state[3] != quarantined_) {
+    return absl::InternalError(
+        absl::StrCat("pool counts free ", free_, ", cached ", cached_,
+                     ", quarantined ", quarantined_, "; blocks say ",
+                     by_state[0], ", ", by_state[2], ", ", by_state[3]));
+  }
+  uint32_t listed = 0;
+  for (BlockId id = FirstFree(); id != kNoBlock; id = NextFree(id)) {
+    if (state(id) != BlockState::kFree || ++listed > free_) {
+      return absl::InternalError(absl::StrCat(
+          "free list reaches block ", id.value(), " as entry ", listed));
+    }
+  }
+  if (listed != free_) {
+    return absl::InternalError(
+        absl::StrCat("free list has ", listed, " of ", free_, " blocks"));
+  }
+  listed = 0;
+  for (BlockId id = policy_->First(); id != kNoBlock; id = policy_->Next(id)) {
+    if (state(id) != BlockState::kCached || ++listed > cached_) {
+      return absl::InternalError(absl::StrCat(
+          "eviction order reaches block ", id.value(), " as entry ", listed));
+    }
+  }
+  if (listed != cached_) {
+    return absl::InternalError(absl::StrCat("eviction order has ", listed,
+                                            " of ", cached_, " blocks"));
+  }
+  listed = 0;
+  for (const BlockList& list : quarantine_) listed += list.size();
+  if (listed != quarantined_) {
+    return absl::InternalError(absl::StrCat("quarantine lists have ", listed,
+                                            " of ", quarantined_, " blocks"));
+  }
+  const uint64_t slots = uint64_t{capacity()} * block_tokens_;
+  const SlotCounts& s = slots_;
+  if (s.Total() != slots || s.live != recount.live || s.tail != recount.tail ||
+      s.lookahead != recount.lookahead || s.reserved != recount.reserved ||
+      s.cached != recount.cached || s.duplicate != recount.duplicate ||
+      s.quarantined != recount.quarantined || s.free != recount.free) {
+    return absl::InternalError(
+        absl::StrCat("slot states add up to ", s.Total(), " of ", slots,
+                     "; live ", s.live, " recounted ", recount.live, ", tail ",
+                     s.tail, " recounted ", recount.tail, ", duplicate ",
+                     s.duplicate, " recounted ", recount.duplicate));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace paged_kv::internal

@@ -1,0 +1,186 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PAGED_KV_PREFIX_INDEX_H_
+#define PAGED_KV_PREFIX_INDEX_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "paged_kv/block_pool.h"
+#include "paged_kv/cache_event.h"
+#include "paged_kv/content_digest.h"
+#include "paged_kv/event_ring.h"
+#include "paged_kv/extras_store.h"
+#include "paged_kv/kv_cache_options.h"
+#include "paged_kv/lazy_array.h"
+#include "paged_kv/types.h"
+
+namespace paged_kv::internal {
+
+// A place in the tree of known prefixes: the node of a prefix's last chunk.
+struct PrefixCursor {
+  uint32_t node = 0;  // 0: the empty prefix
+  ContentSerial serial;
+};
+
+// The tree of prefixes whose K/V exists. A node is one chunk (the shortest run
+// of tokens that is whole blocks in every group) behind its parent; it keeps
+// the chunk's tokens and lists, for every place of a block in the chunk, the
+// blocks that hold its K/V. A node lives while it has a block, a child or a
+// pin, so the windowed groups' chains survive the release of early blocks.
+//
+// A look-up compares parent serial, extras and tokens; the hash only finds
+// candidates. Chained hashing with the buckets and links in fixed arrays: no
+// rehash, no tombstones, no allocation.
+//
+// Thread safety: thread-compatible.
+class PrefixIndex {
+ public:
+  // Names one list of blocks per node.
+  struct Place {
+    GroupId group;
+    uint32_t block_in_chunk = 0;
+    BlockPool* pool = nullptr;  // borrowed
+    uint32_t block_tokens = 0;
+  };
+
+  struct Config {
+    uint32_t nodes = 0;
+    uint32_t chunk_tokens = 0;
+    std::vector<Place> places;
+    HashFunction hash = nullptr;
+    uint64_t seed = 0;
+    uint32_t extra_bytes = 0;
+    uint32_t event_capacity = 0;
+    absl::string_view digest_domain;
+  };
+
+  explicit PrefixIndex(uint32_t event_capacity) : events_(event_capacity) {}
+  absl::Status Create(const Config& config);
+
+  uint32_t chunk_tokens() const { return chunk_tokens_; }
+
+  // Hash of a prefix that continues one of hash `parent` (0: the empty one) by
+  // `tokens` [chunk_tokens]. `extras`: canonical frames of this chunk.
+  uint32_t ChunkTag(uint32_t parent, const TokenId* tokens,
+                    absl::string_view extras) const;
+  uint32_t TagOf(uint32_t node) const { return nodes_[node].tag; }
+  void Prefetch(uint32_t tag) const {
+    __builtin_prefetch(&buckets_.data()[Bucket(tag)]);
+  }
+
+  // Moves `*cursor` to its child with this chunk; false if there is none.
+  bool Find(uint32_t tag, const TokenId* tokens, absl::string_view extras,
+            PrefixCursor* cursor) const;
+  // The same, making the child if needed; false if there is no room. A new
+  // node has neither blocks nor pins: attach or pin before anything else.
+  bool FindOrAdd(uint32_t tag, const TokenId* tokens, absl::string_view extras,
+                 PrefixCursor* cursor);
+
+  // Keeps a node alive without a block. The root needs no pin.
+  void Pin(uint32_t node);
+  void Unpin(uint32_t node);
+
+  // First block of a node's place; kNoBlock if it has none.
+  BlockId First(uint32_t node, uint32_t place) const {
+    return BlockId(heads_[HeadIndex(node, place)] - 1);
+  }
+  uint32_t places() const { return static_cast<uint32_t>(places_.size()); }
+
+  // Lists a full, held block under a node, as the last choice of a hit.
+  void Attach(uint32_t node, uint32_t place, BlockId block);
+  // Takes a block off its list; drops the node if nothing is left of it.
+  void Detach(BlockPool* pool, BlockId block);
+
+  PrefixCursor Parent(const PrefixCursor& cursor) const {
+    const uint32_t parent = nodes_[cursor.node].parent;
+    return {parent, serials_[parent]};
+  }
+
+  // Loads what evicting a block of this node will touch, in two rounds.
+  void PrefetchNode(uint32_t node) const {
+    __builtin_prefetch(&nodes_.data()[node]);
+    __builtin_prefetch(&heads_.data()[HeadIndex(node, 0)]);
+  }
+  void PrefetchLinks(uint32_t node) const {
+    __builtin_prefetch(&buckets_.data()[Bucket(nodes_[node].tag)]);
+    __builtin_prefetch(&nodes_.data()[nodes_[node].parent]);
+  }
+  void PrefetchChain(uint32_t node) const {
+    __builtin_prefetch(&nodes_.data()[buckets_[Bucket(nodes_[node].tag)]]);
+  }
+
+  EventRing& events() { return events_; }
+  const EventRing& events() const { return events_; }
+  // Detaches without events, for a Reset that says so once.
+  void set_quiet(bool quiet) { quiet_ = quiet; }
+
+  uint32_t size() const { return size_; }
+  uint32_t capacity() const { return static_cast<uint32_t>(nodes_.size()) - 1; }
+  uint64_t BytesPerNode() const;
+
+  // O(nodes + attached blocks). `pins`: pins that callers hold.
+  absl::Status CheckInvariants(uint64_t pins) const;
+
+ private:
+  struct Node {
+    uint32_t parent;
+    uint32_t next;    // in its bucket, or on the free list; 0: end
+    uint32_t tag;     // hash of the prefix, chained from chunk to chunk
+    uint32_t refs;    // children and pins
+    uint32_t extras;  // ExtrasStore id
+  };
+
+  size_t Bucket(uint32_t tag) const {
+    return static_cast<size_t>(uint64_t{tag} * buckets_.size() >> 32);
+  }
+  size_t HeadIndex(uint32_t node, uint32_t place) const {
+    return size_t{node} * places_.size() + place;
+  }
+  TokenId* Tokens(uint32_t node) {
+    return tokens_.data() + size_t{node} * chunk_tokens_;
+  }
+  const TokenId* Tokens(uint32_t node) const {
+    return tokens_.data() + size_t{node} * chunk_tokens_;
+  }
+  uint32_t FindNode(uint32_t tag, const TokenId* tokens,
+                    absl::string_view extras, ContentSerial parent) const;
+  uint32_t AddNode(uint32_t tag, const TokenId* tokens,
+                   absl::string_view extras, uint32_t parent);
+  bool Unused(uint32_t node) const;
+  // Frees the node, then its ancestors, as far as nothing keeps them.
+  void DropUnused(uint32_t node);
+  void Unlink(uint32_t node);
+  uint32_t PlaceOf(uint32_t node, const BlockPool* pool, BlockId block) const;
+  void Emit(CacheEvent::Kind kind, uint32_t node, uint32_t place);
+
+  uint32_t chunk_tokens_ = 0;
+  std::vector<Place> places_;
+  HashFunction hash_ = nullptr;
+  uint64_t seed_ = 0;
+
+  // Indexed by node; entry 0 is the root.
+  LazyArray<Node> nodes_;
+  LazyArray<ContentSerial> serials_;
+  LazyArray<uint32_t> heads_;         // [node][place]: first block + 1
+  LazyArray<TokenId> tokens_;         // [node][chunk_tokens]
+  LazyArray<uint32_t> buckets_;       // first node
+  LazyArray<ContentDigest> digests_;  // only with events
+  ExtrasStore extras_;
+  uint32_t free_list_ = 0;
+  uint32_t never_used_ = 1;
+  uint32_t size_ = 0;
+  uint64_t last_serial_ = 0;
+
+  DigestChain digest_chain_;
+  EventRing events_;
+  bool quiet_ = false;
+};
+
+}  // namespace paged_kv::internal
+
+#endif  // PAGED_KV_PREFIX_INDEX_H_

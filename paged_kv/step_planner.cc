@@ -1,0 +1,375 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "paged_kv/step_planner.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "paged_kv/check.h"
+#include "paged_kv/prefix_lookup.h"
+#include "paged_kv/status_macros.h"
+
+namespace paged_kv::internal {
+namespace {
+
+// Blocks per pool.
+using PoolCounts = absl::InlinedVector<uint32_t, 4>;
+
+// Plans one request after the other. While it works, references that the step
+// would add or drop are counted ahead in the pools, so that each request sees
+// the effect of those before it and evictions pass over blocks that are hits;
+// the destructor takes them back.
+class Planner {
+ public:
+  Planner(CacheState* state, PlanRecord* record)
+      : state_(*state), record_(*record) {
+    for (const auto& pool : state_.pools) {
+      available_.push_back(pool->available());
+    }
+  }
+  ~Planner();
+
+  // On error nothing of the request stays in the plan.
+  absl::Status Add(const StepRequest& request, uint32_t index);
+  // Names the blocks. REQUIRES: all requests are added.
+  void ChooseBlocks();
+
+ private:
+  absl::Status AddExtend(const StepRequest& request, uint32_t index);
+  absl::Status AddAdmit(const StepRequest& request, uint32_t index);
+
+  // The blocks with which a sequence at `table` (per group) grows to what
+  // `planned` asks for, and the check that there are enough.
+  absl::Status AddBlocks(const PlannedSequence& planned, const PlanEntry& entry,
+                         bool admission);
+  absl::Status CheckRoom(const PoolCounts& needed, const PoolCounts& alone,
+                         bool admission) const;
+  absl::Status CheckLength(uint64_t tokens, uint64_t reserve) const;
+  BlockTableExtent Extent(const PlannedSequence& planned,
+                          const PlanEntry& entry, uint32_t g) const;
+  void CountHits(const PrefixHit& hit, int change);
+
+  CacheState& state_;
+  PlanRecord& record_;
+  PoolCounts available_;  // for the requests still to come
+  uint32_t admissions_ = 0;
+};
+
+Planner::~Planner() {
+  for (size_t i = 0; i < record_.entries.size(); ++i) {
+    const PlannedSequence& planned = record_.sequences[i];
+    if (planned.kind != StepRequest::Kind::kAdmit) continue;
+    CountHits({planned.cached_tokens.value(), record_.entries[i].cursor}, -1);
+  }
+  for (size_t i = 0; i < record_.copies.size(); ++i) {
+    const BlockCopy& copy = record_.copies[i];
+    state_.PoolOf(state_.groups[copy.group.value()])
+        .CountRefAhead(copy.source, 1);
+  }
+}
+
+void Planner::CountHits(const PrefixHit& hit, int change) {
+  ForEachHitBlock(state_, hit, [&](uint32_t g, uint32_t, BlockId block) {
+    const uint32_t pool = state_.groups[g].pool;
+    BlockPool& blocks = *state_.pools[pool];
+    if (change < 0) blocks.CountRefAhead(block, -1);
+    // A cached block without holders can be hit or evicted, not both.
+    if (blocks.state(block) == BlockState::kCached &&
+        blocks.meta(block).refs == 0) {
+      available_[pool] -= static_cast<uint32_t>(change);
+    }
+    if (change > 0) blocks.CountRefAhead(block, 1);
+  });
+}
+
+absl::Status Planner::CheckLength(uint64_t tokens, uint64_t reserve) const {
+  const uint32_t limit = state_.sequences.max_tokens();
+  if (std::max(tokens, reserve) <= limit) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat(
+      "never fits: sequence would have ", tokens, " tokens (reserve ", reserve,
+      "), limit ", limit, " (KvCacheOptions::max_tokens_per_sequence)"));
+}
+
+absl::Status Planner::CheckRoom(const PoolCounts& needed,
+                                const PoolCounts& alone, bool admission) const {
+  const uint32_t watermark =
+      admission ? state_.options.watermark_blocks.value() : 0;
+  for (size_t pool = 0; pool < needed.size(); ++pool) {
+    const uint32_t capacity = state_.pools[pool]->capacity();
+    if (uint64_t{alone[pool]} + watermark > capacity) {
+      return absl::OutOfRangeError(
+          absl::StrCat("never fits: sequence alone needs ", alone[pool],
+                       " blocks of pool ", pool, ", which has ", capacity,
+                       " and keeps ", watermark, " as watermark"));
+    }
+    if (uint64_t{needed[pool]} + watermark > available_[pool] &&
+        (needed[pool] > 0 || admission)) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "not now: need ", needed[pool], " blocks of pool ", pool, ", ",
+          available_[pool], " available, watermark ", watermark));
+    }
+  }
+  return absl::OkStatus();
+}
+
+BlockTableExtent Planner::Extent(const PlannedSequence& planned,
+                                 const PlanEntry& entry, uint32_t g) const {
+  if (planned.kind == StepRequest::Kind::kExtend) {
+    return state_.sequences.extent(entry.slot, g);
+  }
+  const GroupGeometry& group = state_.groups[g];
+  const uint32_t cached = planned.cached_tokens.value();
+  return {group.FirstNeeded(cached), cached / group.block_tokens};
+}
+
+absl::Status Planner::AddBlocks(const PlannedSequence& planned,
+                                const PlanEntry& entry, bool admission) {
+  PoolCounts needed(state_.pools.size(), 0);
+  PoolCounts alone(state_.pools.size(), 0);
+  const uint32_t first_new = planned.first_new.value();
+  const uint32_t end =
+      std::max(planned.Context().value(), entry.reserve_tokens);
+  // A prompt that is prefilled in chunks must fit as a whole where nothing of
+  // it is ever released.
+  const uint32_t whole = std::max(end, entry.prompt_tokens);
+  for (uint32_t g = 0; g < state_.groups.size(); ++g) {
+    const GroupGeometry& group = state_.groups[g];
+    const BlockTableExtent extent = Extent(planned, entry, g);
+    const uint32_t blocks = std::max(group.BlocksFor(end), extent.size);
+    needed[group.pool] += blocks - extent.size;
+    alone[group.pool] += group.HeldBlocks(
+        extent.first, group.window == 0
+                          ? std::max(group.BlocksFor(whole), extent.size)
+                          : blocks);
+  }
+  // Copies of shared partial blocks, in request order: the last owner that
+  // grows finds itself alone and writes in place.
+  const size_t old_copies = record_.copies.size();
+  if (!admission) {
+    for (uint32_t g = 0; g < state_.groups.size(); ++g) {
+      const GroupGeometry& group = state_.groups[g];
+      const uint32_t filled = first_new % group.block_tokens;
+      if (filled == 0) continue;
+      BlockPool& pool = state_.PoolOf(group);
+      const BlockId tail = state_.sequences.blocks(
+          entry.slot, group)[first_new / group.block_tokens];
+      if (pool.meta(tail).refs <= 1) continue;
+      record_.copies.push_back({static_cast<uint32_t>(record_.sequences.size()),
+                                GroupId(g), tail, kNoBlock, filled});
+      ++needed[group.pool];
+    }
+  }
+  if (absl::Status room = CheckRoom(needed, alone, admission); !room.ok()) {
+    record_.copies.resize_down(old_copies);
+    return room;
+  }
+
+  for (size_t i = old_copies; i < record_.copies.size(); ++i) {
+    const BlockCopy& copy = record_.copies[i];
+    state_.PoolOf(state_.groups[copy.group.value()])
+        .CountRefAhead(copy.source, -1);
+  }
+  for (size_t pool = 0; pool < needed.size(); ++pool) {
+    available_[pool] -= needed[pool];
+  }
+  for (uint32_t g = 0; g < state_.groups.size(); ++g) {
+    const GroupGeometry& group = state_.groups[g];
+    for (uint32_t logical = Extent(planned, entry, g).size;
+         logical < group.BlocksFor(end); ++logical) {
+      record_.new_blocks.push_back(
+          {static_cast<uint32_t>(record_.sequences.size()), GroupId(g), logical,
+           kNoBlock});
+    }
+  }
+  record_.sequences.push_back(planned);
+  record_.entries.push_back(entry);
+  PlanEntry& added = record_.entries[record_.entries.size() - 1];
+  added.new_blocks_end = static_cast<uint32_t>(record_.new_blocks.size());
+  added.copies_end = static_cast<uint32_t>(record_.copies.size());
+  return absl::OkStatus();
+}
+
+absl::Status Planner::Add(const StepRequest& request, uint32_t index) {
+  return request.kind == StepRequest::Kind::kAdmit ? AddAdmit(request, index)
+                                                   : AddExtend(request, index);
+}
+
+absl::Status Planner::AddExtend(const StepRequest& request, uint32_t index) {
+  const uint32_t slot = state_.sequences.Find(request.id);
+  if (slot == SequenceTable::kNone) {
+    return absl::NotFoundError(
+        absl::StrCat("request ", index, ": no sequence ", request.id.value()));
+  }
+  Sequence& sequence = state_.sequences.at(slot);
+  if (sequence.plan_ticket == record_.ticket) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request ", index, ": sequence ", request.id.value(),
+                     " appears twice in one step"));
+  }
+  const uint64_t rows =
+      uint64_t{request.new_tokens.value()} + request.lookahead.value();
+  if (rows == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request ", index, ": extends by 0 tokens"));
+  }
+  PAGED_KV_RETURN_IF_ERROR(
+      CheckLength(sequence.tokens + rows, request.reserve_tokens.value()));
+  const uint32_t tokens = sequence.tokens + request.new_tokens.value();
+  const uint64_t known = uint64_t{sequence.known} + request.tokens.size();
+  if (!request.tokens.empty() && known > tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request ", index, ": ", request.tokens.size(),
+                     " values for positions from ", sequence.known,
+                     " on, but the step ends at ", tokens));
+  }
+
+  PlannedSequence planned;
+  planned.id = request.id;
+  planned.kind = StepRequest::Kind::kExtend;
+  planned.request = index;
+  planned.first_new = TokenPos(sequence.tokens);
+  planned.new_tokens = request.new_tokens;
+  planned.lookahead = request.lookahead;
+  PlanEntry entry{};
+  entry.slot = slot;
+  entry.reserve_tokens = request.reserve_tokens.value();
+  entry.known_after = static_cast<uint32_t>(known);
+  PAGED_KV_RETURN_IF_ERROR(AddBlocks(planned, entry, /*admission=*/false));
+
+  // Values behind `known` are nobody's until the plan is committed.
+  if (!request.tokens.empty()) {
+    std::memcpy(state_.sequences.tokens(slot) + sequence.known,
+                request.tokens.data(), request.tokens.size() * sizeof(TokenId));
+  }
+  sequence.plan_ticket = record_.ticket;
+  return absl::OkStatus();
+}
+
+absl::Status Planner::AddAdmit(const StepRequest& request, uint32_t index) {
+  const size_t prompt_tokens = request.tokens.size();
+  if (prompt_tokens == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request ", index, ": empty prompt"));
+  }
+  if (request.priority >= kPriorities) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request ", index, ": priority ", request.priority,
+                     ", must be below ", kPriorities));
+  }
+  PAGED_KV_RETURN_IF_ERROR(
+      CheckLength(uint64_t{prompt_tokens} + request.lookahead.value(),
+                  request.reserve_tokens.value()));
+  PAGED_KV_RETURN_IF_ERROR(CanonicalExtras(
+      state_, request.extras, prompt_tokens, &state_.extras_scratch));
+  if (admissions_ == state_.sequences.free_slots()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "not now: ", state_.sequences.living(), " sequences and ", admissions_,
+        " admissions in this step, limit ", state_.sequences.max_sequences(),
+        " (KvCacheOptions::max_sequences)"));
+  }
+
+  PlanEntry entry{};
+  entry.slot = state_.sequences.NextSlot(admissions_);
+  entry.reserve_tokens = request.reserve_tokens.value();
+  entry.prompt_tokens = static_cast<uint32_t>(prompt_tokens);
+  entry.known_after = entry.prompt_tokens;
+  entry.extra_bytes = static_cast<uint32_t>(state_.extras_scratch.size());
+  entry.priority = static_cast<uint8_t>(request.priority);
+  entry.share = request.share && state_.options.prefix_caching;
+  PrefixHit hit;
+  if (entry.share) {
+    hit = FindPrefix(state_, request.tokens.data(), entry.prompt_tokens,
+                     state_.extras_scratch);
+  }
+  entry.cursor = hit.cursor;
+
+  PlannedSequence planned;
+  planned.id = state_.sequences.NextId(entry.slot);
+  planned.kind = StepRequest::Kind::kAdmit;
+  planned.request = index;
+  planned.cached_tokens = TokenCount(hit.tokens);
+  planned.first_new = TokenPos(hit.tokens);
+  const uint32_t left = entry.prompt_tokens - hit.tokens;
+  const uint32_t chunk = request.new_tokens.value();
+  planned.new_tokens = TokenCount(chunk == 0 ? left : std::min(chunk, left));
+  planned.lookahead = request.lookahead;
+
+  CountHits(hit, 1);
+  if (absl::Status status = AddBlocks(planned, entry, /*admission=*/true);
+      !status.ok()) {
+    CountHits(hit, -1);
+    return status;
+  }
+  ++admissions_;
+  // The slot is free: its arrays are scratch until the plan is committed.
+  std::memcpy(state_.sequences.tokens(entry.slot), request.tokens.data(),
+              prompt_tokens * sizeof(TokenId));
+  std::memcpy(state_.sequences.extras(entry.slot), state_.extras_scratch.data(),
+              entry.extra_bytes);
+  return absl::OkStatus();
+}
+
+void Planner::ChooseBlocks() {
+  for (size_t p = 0; p < state_.pools.size(); ++p) {
+    const BlockPool& pool = *state_.pools[p];
+    BlockId free = pool.FirstFree();
+    BlockId victim = kNoBlock;
+    bool evicting = false;
+    const auto next = [&] {
+      if (free != kNoBlock) {
+        const BlockId taken = free;
+        free = pool.NextFree(free);
+        return taken;
+      }
+      do {
+        victim = evicting ? pool.policy().Next(victim) : pool.policy().First();
+        evicting = true;
+        PAGED_KV_CHECK(victim != kNoBlock);
+      } while (pool.meta(victim).refs > 0);  // a hit of this plan
+      return victim;
+    };
+    const auto in_pool = [&](GroupId group) {
+      return state_.groups[group.value()].pool == p;
+    };
+    for (size_t i = 0; i < record_.new_blocks.size(); ++i) {
+      NewBlock& block = record_.new_blocks[i];
+      if (in_pool(block.group)) block.block = next();
+    }
+    for (size_t i = 0; i < record_.copies.size(); ++i) {
+      BlockCopy& copy = record_.copies[i];
+      if (in_pool(copy.group)) copy.target = next();
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status PlanStep(CacheState* state, absl::Span<const StepRequest> requests,
+                      absl::Span<absl::Status> outcomes, PlanRecord* record) {
+  record->Clear();
+  const uint32_t in_flight = static_cast<uint32_t>(state->steps_in_flight());
+  if (in_flight >= state->options.max_steps_in_flight) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "not now: ", in_flight, " steps in flight, limit ",
+        state->options.max_steps_in_flight,
+        " (KvCacheOptions::max_steps_in_flight); retire one first"));
+  }
+  if (requests.empty())
+    return absl::InvalidArgumentError("step without requests");
+  Planner planner(state, record);
+  for (uint32_t i = 0; i < requests.size(); ++i) {
+    absl::Status status = planner.Add(requests[i], i);
+    if (!outcomes.empty()) {
+      outcomes[i] = std::move(status);
+    } else if (!status.ok()) {
+      return status;
+    }
+  }
+  planner.ChooseBlocks();
+  return absl::OkStatus();
+}
+
+}  // namespace paged_kv::internal
