@@ -45,25 +45,28 @@ report 'Highway is included in sources and *-inl.h, not in headers' < <(
     attention || true)
 forbid docs/examples '(tests|benchmarks)/' 'an example includes what users have'
 
-while IFS= read -r -d '' file; do
-  if ! head -n 8 "${file}" | grep -q 'Copyright 2026 The PagedKV Authors' ||
-    ! head -n 8 "${file}" | grep -q 'SPDX-License-Identifier: Apache-2.0'; then
-    report 'the copyright and licence lines are missing' <<< "${file}:1:"
+mapfile -d '' sources < <(find paged_kv attention fpga_dma tests benchmarks \
+  docs scripts cmake .ci -type f \( -name '*.h' -o -name '*.cc' \
+  -o -name '*.cpp' -o -name '*.sh' -o -name '*.py' -o -name '*.cmake' \
+  -o -name CMakeLists.txt -o -name run \) -print0 | sort -z)
+for line in 'Copyright 2026 The PagedKV Authors' \
+  'SPDX-License-Identifier: Apache-2.0'; do
+  report "the line '${line}' is missing" < <(
+    grep -LF "${line}" "${sources[@]}" | sed 's/$/:1:/')
+done
+
+for file in "${sources[@]}"; do
+  # Highway's toggle guard lets *-inl.h be included once per target.
+  if [[ "${file}" != *.h || "${file}" == *-inl.h ]]; then
+    continue
   fi
-  if [[ "${file}" == *.h ]]; then
-    guard="${file#paged_kv/}"
-    guard="PAGED_KV_$(tr 'a-z/.-' 'A-Z___' <<< "${guard}")_"
-    if [[ "${file}" == *-inl.h ]]; then
-      continue # Highway's toggle guard lets these be included per target.
-    fi
-    if ! grep -q "^#ifndef ${guard}\$" "${file}"; then
-      report "the include guard is not ${guard}" <<< "${file}:1:"
-    fi
+  guard="${file#paged_kv/}"
+  guard="${guard//[\/.-]/_}"
+  guard="PAGED_KV_${guard^^}_"
+  if ! grep -q "^#ifndef ${guard}\$" "${file}"; then
+    report "the include guard is not ${guard}" <<< "${file}:1:"
   fi
-done < <(find paged_kv attention fpga_dma tests benchmarks docs scripts cmake \
-  .ci -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cpp' -o -name '*.sh' \
-  -o -name '*.py' -o -name '*.cmake' -o -name 'CMakeLists.txt' \
-  -o -name run \) -print0 | sort -z)
+done
 
 if ((violations > 0)); then
   echo "${violations} violations"

@@ -34,7 +34,7 @@ write attention/d.cc '#include "fpga_dma/device.h"'
 write attention/e.h $'#ifndef PAGED_KV_ATTENTION_E_H_\n#include "hwy/base.h"\n#endif'
 write docs/examples/f.cc '#include "tests/support/x.h"'
 write tests/g.h $'#ifndef G_H\n#define G_H\n#endif'
-echo 'int main() {}' > benchmarks/h.cc
+echo '// Copyright 2026 The PagedKV Authors' > benchmarks/h.cc
 
 output="$("${check}" . || true)"
 echo "${output}"
