@@ -1,0 +1,34 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "attention/simd_targets_internal.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attention/attend_f16.cc"
+#include "hwy/foreach_target.h"
+//
+#include "attention/attend-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paged_kv::attention::internal {
+namespace HWY_NAMESPACE {
+
+void AttendF16Item(const AttendCall& call, const WorkItem& item,
+                   uint32_t kv_head, float* scratch) {
+  ItemKernel<F16Reader>(call, item, kv_head, scratch).Run();
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace paged_kv::attention::internal
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace paged_kv::attention::internal {
+
+AttendFunction AttendF16(Isa isa) {
+  return PAGED_KV_FUNCTION_FOR_ISA(AttendF16Item, isa);
+}
+
+}  // namespace paged_kv::attention::internal
+#endif  // HWY_ONCE

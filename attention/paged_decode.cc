@@ -1,0 +1,21 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "attention/paged_decode.h"
+
+#include "paged_kv/status_macros.h"
+
+namespace paged_kv::attention {
+
+absl::Status PagedDecode(const AttentionInputs& inputs,
+                         const AttentionOptions& options,
+                         const AttentionOutputs& outputs,
+                         ParallelFor& parallel) {
+  PAGED_KV_ASSIGN_OR_RETURN(
+      AttentionPlan plan,
+      AttentionPlan::ForDecode(inputs.pages, inputs.query_heads, inputs.table,
+                               options));
+  return plan.Run(inputs.pages, inputs.layer, inputs.q, outputs, parallel);
+}
+
+}  // namespace paged_kv::attention
