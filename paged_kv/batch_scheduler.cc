@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -40,6 +39,7 @@ using internal::RequestState;
 using internal::SampleRef;
 using internal::SampleState;
 using internal::SchedulerState;
+
 namespace {
 
 using Phase = SampleState::Phase;
@@ -67,6 +67,7 @@ absl::StatusOr<SampleRef> FindSample(const SchedulerState& state, RequestId id,
 }
 
 }  // namespace
+
 absl::StatusOr<std::unique_ptr<BatchScheduler>> BatchScheduler::Create(
     KvCacheManager* cache, const Clock* clock,
     const BatchSchedulerOptions& options) {
@@ -74,7 +75,7 @@ absl::StatusOr<std::unique_ptr<BatchScheduler>> BatchScheduler::Create(
     return absl::InvalidArgumentError("a scheduler needs a cache and a clock");
   }
   PAGED_KV_RETURN_IF_ERROR(Validate(options, cache->options()));
-  return absl::WrapUnique(new BatchScheduler(
+  return std::unique_ptr<BatchScheduler>(new BatchScheduler(
       std::make_unique<internal::SchedulerCore>(cache, clock, options)));
 }
 

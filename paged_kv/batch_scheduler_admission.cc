@@ -122,10 +122,12 @@ absl::StatusOr<bool> AddAdmissions(SchedulerState* state, StepDraft* draft,
 
     PAGED_KV_RETURN_IF_ERROR(draft->Probe(scan.growth_reserve()));
     size_t admitted = CountFitting(*draft, first);
-    if (admitted == 0 && state->running.empty()) {
-      draft->Truncate(1);
+    if (admitted == 0 &&
+        (state->running.empty() || absl::IsOutOfRange(draft->outcome(first)))) {
+      // Room for growth is not to be had: alone, or in a tiny pool.
+      draft->Truncate(first + 1);
       PAGED_KV_RETURN_IF_ERROR(draft->Plan().status());
-      admitted = CountFitting(*draft, 0);
+      admitted = CountFitting(*draft, first);
     }
     if (admitted > 0) {
       draft->Truncate(first + admitted);
@@ -134,7 +136,7 @@ absl::StatusOr<bool> AddAdmissions(SchedulerState* state, StepDraft* draft,
     const absl::Status& why = draft->outcome(first);
     const uint32_t slot = draft->item(first).ref.request;
     draft->Truncate(first);
-    if (why.ok() || why.code() == absl::StatusCode::kResourceExhausted) {
+    if (why.ok() || absl::IsResourceExhausted(why)) {
       state->admission_open = false;
       state->blocks_when_closed = state->AvailableBlocks();
       return true;

@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
+#include "paged_kv/batch_scheduler_fit.h"
 #include "paged_kv/batch_scheduler_lifecycle.h"
+#include "paged_kv/eviction_policy.h"
 #include "paged_kv/status_macros.h"
-#include "paged_kv/step.h"
 
 namespace paged_kv::internal {
 namespace {
@@ -50,25 +50,20 @@ absl::Status CheckLimits(const SchedulerState& state,
         "request ", request.id.value(), " asks for ", request.samples,
         " samples, max_batch_sequences is ", max_samples));
   }
-  return absl::OkStatus();
+  const uint64_t in_flight = uint64_t{state.options.max_chunk_tokens} *
+                             state.options.max_steps_in_flight;
+  return CheckFitsEmptyCache(*state.cache, tokens, in_flight);
 }
 
-// Asks the cache with a plan that is dropped, so that both count alike.
-absl::Status CheckFitsEmptyCache(const SchedulerState& state,
-                                 const GenerationRequest& request) {
-  StepRequest admit = StepRequest::Admit(request.prompt, request.extras);
-  admit.reserve_tokens =
-      TokenCount(static_cast<uint32_t>(MaxStoredTokens(request)));
-  admit.priority = request.cache_priority;
-  admit.share = request.share;
-  const absl::Status status =
-      state.cache->Plan(absl::MakeConstSpan(&admit, 1)).status();
-  if (status.ok() || status.code() == absl::StatusCode::kResourceExhausted) {
-    return absl::OkStatus();
+// What only the cache can say of a request.
+absl::Status CheckKeys(const SchedulerState& state,
+                       const GenerationRequest& request) {
+  if (request.cache_priority >= kPriorities) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request ", request.id.value(), ": cache_priority is ",
+                     request.cache_priority, ", must be below ", kPriorities));
   }
-  return absl::Status(
-      status.code(),
-      absl::StrCat("request ", request.id.value(), ": ", status.message()));
+  return state.cache->Lookup(request.prompt, request.extras).status();
 }
 
 }  // namespace
@@ -78,7 +73,7 @@ absl::Status SubmitRequest(SchedulerState* state,
   PAGED_KV_RETURN_IF_ERROR(CheckForm(request));
   PAGED_KV_RETURN_IF_ERROR(state->requests.CheckRoomFor(request.id));
   PAGED_KV_RETURN_IF_ERROR(CheckLimits(*state, request));
-  PAGED_KV_RETURN_IF_ERROR(CheckFitsEmptyCache(*state, request));
+  PAGED_KV_RETURN_IF_ERROR(CheckKeys(*state, request));
 
   const uint32_t slot = state->requests.Insert(request);
   RequestState& stored = state->requests.at(slot);

@@ -4,6 +4,7 @@
 #include "paged_kv/batch_scheduler_state.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 
@@ -18,6 +19,11 @@ uint32_t ChunkTokens(const KvCacheOptions& options) {
     tokens = std::lcm(tokens, uint64_t{group.shape.block_tokens});
   }
   return static_cast<uint32_t>(std::min<uint64_t>(tokens, UINT32_MAX));
+}
+
+bool HasWindows(const KvCacheOptions& options) {
+  return std::any_of(options.groups.begin(), options.groups.end(),
+                     [](const LayerGroup& group) { return group.window > 0; });
 }
 
 BatchSchedulerOptions WithDefaults(BatchSchedulerOptions options) {
@@ -35,6 +41,7 @@ SchedulerState::SchedulerState(KvCacheManager* cache_in, const Clock* clock_in,
       clock(clock_in),
       options(WithDefaults(options_in)),
       chunk_tokens(ChunkTokens(cache->options())),
+      has_windows(HasWindows(cache->options())),
       requests(options.max_requests),
       running(options.max_batch_sequences),
       steps(options.max_steps_in_flight, options.max_batch_sequences),

@@ -33,6 +33,7 @@ struct SchedulerState {
   const BatchSchedulerOptions options;
   // Shortest run of tokens that the cache shares (CacheEvent).
   const uint32_t chunk_tokens;
+  const bool has_windows;  // of any layer group
 
   RequestTable requests;
   WaitingQueue waiting;

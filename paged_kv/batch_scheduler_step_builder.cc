@@ -93,7 +93,7 @@ absl::StatusOr<std::optional<RankedSample>> StepBuilder::BestWithoutRoom()
     const absl::Status& outcome = draft_.outcome(i);
     if (outcome.ok()) continue;
     const SampleRef ref = draft_.item(i).ref;
-    if (outcome.code() != absl::StatusCode::kResourceExhausted) {
+    if (!absl::IsResourceExhausted(outcome)) {
       return absl::Status(
           outcome.code(),
           absl::StrCat("request ", state_->requests.at(ref.request).id.value(),

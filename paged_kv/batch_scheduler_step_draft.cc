@@ -67,9 +67,11 @@ absl::Status StepDraft::Probe(uint32_t growth_tokens) {
   for (size_t i = 0; i < items_.size(); ++i) {
     MakeRequest(items_[i], &requests_[i]);
     const RequestState& owner = state_->requests.at(items_[i].ref.request);
-    const uint64_t growth = uint64_t{growth_tokens} * owner.Seats();
-    const uint64_t wanted =
-        owner.samples[items_[i].ref.sample].Length() + growth;
+    const SampleState& sample = owner.samples[items_[i].ref.sample];
+    const uint64_t base = state_->has_windows
+                              ? sample.scheduled + items_[i].tokens
+                              : sample.Length();
+    const uint64_t wanted = base + uint64_t{growth_tokens} * owner.Seats();
     requests_[i].reserve_tokens = TokenCount(static_cast<uint32_t>(
         std::min<uint64_t>(wanted, owner.MaxStoredTokens())));
   }

@@ -45,7 +45,8 @@ class StepDraft {
 
   // The same for a question only: with room for every sample's whole prompt
   // and then for `growth_tokens` more per sequence, but never for more than it
-  // can need.
+  // can need. Where windows release blocks, a prompt never needs room for all
+  // of itself, and the question is only about this step and the growth.
   absl::Status Probe(uint32_t growth_tokens);
 
   // OK if item i had room in the last Plan() or Probe().
