@@ -29,7 +29,6 @@ absl::Status CheckRange(const char* field, uint64_t value, uint64_t low,
 }
 
 absl::Status CheckGroups(const KvCacheOptions& options) {
-  constexpr uint64_t kMaxGroups = 64;
   PAGED_KV_RETURN_IF_ERROR(
       CheckRange("groups.size()", options.groups.size(), 1, kMaxGroups));
   uint64_t chunk = 1;

@@ -18,6 +18,8 @@ namespace paged_kv {
 
 class OpLog;
 
+inline constexpr uint32_t kMaxGroups = 64;
+
 // Who owns the bytes of K and V.
 enum class MemoryMode : uint8_t {
   kMetadataOnly,  // the engine; the manager only hands out page indices
@@ -34,8 +36,8 @@ using HashFunction = uint64_t (*)(uint64_t seed, const void* data,
 struct KvCacheOptions {
   // ---- What the cache holds ----
 
-  // Layer groups of the model; at least one. Groups whose page size and block
-  // length agree share one pool.
+  // Layer groups of the model; 1 to kMaxGroups. Groups whose page size and
+  // block length agree share one pool.
   std::vector<LayerGroup> groups;
   // Blocks per group. A pool shared by k groups has k times as many.
   BlockCount host_blocks{0};

@@ -69,7 +69,7 @@ PrefixHit FindPrefix(const CacheState& state, const TokenId* tokens,
   const uint32_t chunk_tokens = index.chunk_tokens();
   const uint32_t chunks = (prompt_tokens - 1) / chunk_tokens;
 
-  absl::InlinedVector<GroupCoverage, 8> coverage(state.groups.size());
+  absl::InlinedVector<GroupCoverage, kMaxGroups> coverage(state.groups.size());
   // Hashes need no look-up, so those of the next chunks are made ahead and
   // their buckets are on the way while the present one is compared.
   constexpr uint32_t kAhead = 8;

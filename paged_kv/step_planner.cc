@@ -15,8 +15,8 @@
 namespace paged_kv::internal {
 namespace {
 
-// Blocks per pool.
-using PoolCounts = absl::InlinedVector<uint32_t, 4>;
+// Blocks per pool, without allocation.
+using PoolCounts = absl::InlinedVector<uint32_t, kMaxGroups>;
 
 // Plans one request after the other. While it works, references that the step
 // would add or drop are counted ahead in the pools, so that each request sees
