@@ -1,0 +1,115 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "CLI/Config.hpp"
+#include "CLI/Formatter.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "benchmarks/tool/command.h"
+
+// The commands, in the order of the help text. A new one is one line here.
+#define PAGED_KV_TOOL_COMMANDS(COMMAND) COMMAND(Replay)
+
+namespace paged_kv::tool {
+
+#define PAGED_KV_TOOL_DECLARE(name) \
+  std::unique_ptr<Command> Make##name##Command();
+PAGED_KV_TOOL_COMMANDS(PAGED_KV_TOOL_DECLARE)
+#undef PAGED_KV_TOOL_DECLARE
+
+namespace {
+
+constexpr char kAbout[] =
+    "Replays LLM serving traces against the paged KV cache and the allocators "
+    "that it replaces.\n"
+    "Start with 'pagedkv demo'; every command explains itself with --help.";
+
+constexpr char kFooter[] =
+    "Exit codes: 0 fine, 1 what was tested is broken, 2 bad usage or input.";
+
+// One line, whatever the message holds.
+std::string OneLine(absl::string_view text) {
+  return absl::StrReplaceAll(absl::StripAsciiWhitespace(text),
+                             {{"\r", " "}, {"\n", " "}});
+}
+
+int Fail(ToolStreams& streams, const std::string& program,
+         absl::string_view message, int code) {
+  streams.err << program << ": " << OneLine(message) << std::endl;
+  return code;
+}
+
+int ExitCodeOf(const absl::Status& status) {
+  const bool broken = absl::IsInternal(status) || absl::IsDataLoss(status);
+  return broken ? kExitViolations : kExitBadInput;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Command>> MakeCommands() {
+  std::vector<std::unique_ptr<Command>> commands;
+#define PAGED_KV_TOOL_MAKE(name) commands.push_back(Make##name##Command());
+  PAGED_KV_TOOL_COMMANDS(PAGED_KV_TOOL_MAKE)
+#undef PAGED_KV_TOOL_MAKE
+  return commands;
+}
+
+int RunTool(const std::vector<std::string>& arguments, ToolStreams& streams) {
+  CLI::App app(kAbout, "pagedkv");
+  app.footer(kFooter);
+  app.set_version_flag("--version", "pagedkv " PAGED_KV_VERSION);
+  app.get_formatter()->column_width(34);
+  app.require_subcommand(1);
+
+  const std::vector<std::unique_ptr<Command>> commands = MakeCommands();
+  std::vector<CLI::App*> subcommands;
+  for (const std::unique_ptr<Command>& command : commands) {
+    CLI::App* sub = app.add_subcommand(command->name(), command->summary());
+    command->AddFlags(*sub);
+    subcommands.push_back(sub);
+  }
+
+  // CLI11 reports by throwing; nothing is thrown past this function.
+  std::string program = "pagedkv";
+  for (const std::unique_ptr<Command>& command : commands) {
+    if (!arguments.empty() && arguments[0] == command->name()) {
+      absl::StrAppend(&program, " ", command->name());
+    }
+  }
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::Success& help) {  // --help, --version
+    app.exit(help, streams.out, streams.err);
+    return kExitOk;
+  } catch (const CLI::ParseError& error) {
+    return Fail(
+        streams, program,
+        absl::StrCat(OneLine(error.what()), "; see '", program, " --help'"),
+        kExitBadInput);
+  }
+
+  for (size_t i = 0; i < commands.size(); ++i) {
+    if (!subcommands[i]->parsed()) continue;
+    try {
+      const absl::StatusOr<int> code = commands[i]->Run(streams);
+      if (code.ok()) return *code;
+      return Fail(streams, program, code.status().message(),
+                  ExitCodeOf(code.status()));
+    } catch (const std::bad_alloc&) {
+      return Fail(streams, program,
+                  "out of memory; use a smaller pool or fewer requests",
+                  kExitBadInput);
+    }
+  }
+  return kExitBadInput;
+}
+
+}  // namespace paged_kv::tool
