@@ -54,7 +54,9 @@ class Planner {
 
   CacheState& state_;
   PlanRecord& record_;
-  PoolCounts available_;  // for the requests still to come
+  // For the requests still to come. Below 0 while a request is looked at whose
+  // hits are cached blocks that earlier requests count on evicting.
+  absl::InlinedVector<int64_t, kMaxGroups> available_;
   uint32_t admissions_ = 0;
 };
 
@@ -79,7 +81,7 @@ void Planner::CountHits(const PrefixHit& hit, int change) {
     // A cached block without holders can be hit or evicted, not both.
     if (blocks.state(block) == BlockState::kCached &&
         blocks.meta(block).refs == 0) {
-      available_[pool] -= static_cast<uint32_t>(change);
+      available_[pool] -= change;
     }
     if (change > 0) blocks.CountRefAhead(block, 1);
   });
@@ -105,7 +107,7 @@ absl::Status Planner::CheckRoom(const PoolCounts& needed,
                        " blocks of pool ", pool, ", which has ", capacity,
                        " and keeps ", watermark, " as watermark"));
     }
-    if (uint64_t{needed[pool]} + watermark > available_[pool] &&
+    if (int64_t{needed[pool]} + watermark > available_[pool] &&
         (needed[pool] > 0 || admission)) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "not now: need ", needed[pool], " blocks of pool ", pool, ", ",
