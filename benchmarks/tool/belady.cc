@@ -20,7 +20,7 @@ constexpr uint32_t kNever = std::numeric_limits<uint32_t>::max();
 // One full block of one prompt.
 struct Use {
   uint32_t block = 0;          // equal blocks behind equal prefixes are equal
-  uint32_t next_use = kNever;  // of the same block; index of a Use
+  uint32_t next_use = kNever;  // of the block, if that can hit; a Use's index
   bool can_hit = false;        // false: its last token has to be computed
 };
 
@@ -52,12 +52,14 @@ std::vector<Use> ListUses(const Trace& trace, const std::vector<bool>& served,
   return uses;
 }
 
+// A use that cannot hit brings the block back in any case, so it is no reason
+// to keep it until then.
 void LinkNextUses(uint32_t blocks, std::vector<Use>& uses) {
   PAGED_KV_CHECK(uses.size() < kNever);
   std::vector<uint32_t> next(blocks, kNever);
   for (size_t i = uses.size(); i-- > 0;) {
-    uses[i].next_use =
-        std::exchange(next[uses[i].block], static_cast<uint32_t>(i));
+    uses[i].next_use = next[uses[i].block];
+    next[uses[i].block] = uses[i].can_hit ? static_cast<uint32_t>(i) : kNever;
   }
 }
 
