@@ -4,7 +4,7 @@
 // What it costs to take a block for new content from a full pool: from the
 // pool and index alone, in the naive cache, and through the whole manager.
 
-#include "benchmarks/paged_kv/cost_benchmark.h"
+#include "benchmarks/paged_kv/run_cost_case.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 //
 // The calls of an engine's step on a full pool.
 
-#include "benchmarks/paged_kv/cost_benchmark.h"
+#include "benchmarks/paged_kv/run_cost_case.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 //
 // The page tables of a step of 256 sequences.
 
-#include "benchmarks/paged_kv/cost_benchmark.h"
+#include "benchmarks/paged_kv/run_cost_case.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 //
 // A prompt of which 128 blocks are cached.
 
-#include "benchmarks/paged_kv/cost_benchmark.h"
+#include "benchmarks/paged_kv/run_cost_case.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "benchmarks/paged_kv/cost_benchmark.h"
+#include "benchmarks/paged_kv/run_cost_case.h"
 
 #include <chrono>
 #include <cstdint>

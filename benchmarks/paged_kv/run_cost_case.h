@@ -1,8 +1,8 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PAGED_KV_BENCHMARKS_PAGED_KV_COST_BENCHMARK_H_
-#define PAGED_KV_BENCHMARKS_PAGED_KV_COST_BENCHMARK_H_
+#ifndef PAGED_KV_BENCHMARKS_PAGED_KV_RUN_COST_CASE_H_
+#define PAGED_KV_BENCHMARKS_PAGED_KV_RUN_COST_CASE_H_
 
 #include <benchmark/benchmark.h>
 
@@ -34,4 +34,4 @@ void PoolSizes(benchmark::internal::Benchmark* benchmark);
 
 }  // namespace paged_kv::benchmarks
 
-#endif  // PAGED_KV_BENCHMARKS_PAGED_KV_COST_BENCHMARK_H_
+#endif  // PAGED_KV_BENCHMARKS_PAGED_KV_RUN_COST_CASE_H_
