@@ -32,7 +32,6 @@ absl::Status BlockPool::Create(BlockCount blocks, uint32_t block_tokens,
   policy_ = make_policy(BlockLinks(blocks_.data()));
   quarantine_.resize(quarantines);
   free_ = blocks.value();
-  slots_.free = uint64_t{blocks.value()} * block_tokens;
   return absl::OkStatus();
 }
 
@@ -43,42 +42,34 @@ PoolStats BlockPool::Stats() const {
   stats.cached = BlockCount(cached_);
   stats.quarantined = BlockCount(quarantined_);
   stats.free = BlockCount(free_);
-  stats.slots = slots_;
+  stats.slots = Slots();
   return stats;
 }
 
-void BlockPool::Count(const BlockMeta& meta, int64_t sign,
-                      SlotCounts* counts) const {
-  const auto add = [sign](uint64_t* counter, uint32_t slots) {
-    *counter += static_cast<uint64_t>(sign * int64_t{slots});
-  };
-  switch (static_cast<BlockState>(meta.state)) {
-    case BlockState::kFree:
-      add(&counts->free, block_tokens_);
-      return;
-    case BlockState::kCached:
-      add(&counts->cached, block_tokens_);
-      return;
-    case BlockState::kQuarantined:
-      add(&counts->quarantined, block_tokens_);
-      return;
-    case BlockState::kHeld: {
-      const uint32_t filled = meta.filled;
-      const uint32_t ahead = meta.ahead;
-      const uint32_t rest = block_tokens_ - filled - ahead;
-      add(meta.copy_prev != 0 ? &counts->duplicate : &counts->live, filled);
-      add(&counts->lookahead, ahead);
-      add(filled + ahead > 0 ? &counts->tail : &counts->reserved, rest);
-      return;
-    }
-  }
+SlotCounts BlockPool::Slots() const {
+  SlotCounts slots;
+  slots.free = uint64_t{free_} * block_tokens_;
+  slots.cached = uint64_t{cached_} * block_tokens_;
+  slots.quarantined = uint64_t{quarantined_} * block_tokens_;
+  slots.live = held_slots_.live;
+  slots.duplicate = held_slots_.duplicate;
+  slots.lookahead = held_slots_.lookahead;
+  slots.reserved = held_slots_.empty_blocks * block_tokens_;
+  slots.tail = uint64_t{held()} * block_tokens_ - slots.live - slots.duplicate -
+               slots.lookahead - slots.reserved;
+  return slots;
 }
 
-void BlockPool::SetState(BlockId id, BlockState state) {
-  BlockMeta& meta = Mutable(id);
-  Count(meta, -1, &slots_);
-  meta.state = static_cast<uint32_t>(state) & 3u;
-  Count(meta, 1, &slots_);
+void BlockPool::CountHeld(const BlockMeta& meta, HeldChange change) {
+  const auto sign = static_cast<uint64_t>(change);
+  (meta.copy_prev != 0 ? held_slots_.duplicate : held_slots_.live) +=
+      sign * meta.filled;
+  held_slots_.lookahead += sign * meta.ahead;
+  if (meta.filled + meta.ahead == 0) held_slots_.empty_blocks += sign;
+}
+
+void BlockPool::SetState(BlockMeta* meta, BlockState state) {
+  meta->state = static_cast<uint32_t>(state) & 3u;
 }
 
 BlockId BlockPool::FirstFree() const {
@@ -107,7 +98,8 @@ BlockId BlockPool::TakeFree() {
     ++never_used_;
   }
   --free_;
-  SetState(id, BlockState::kHeld);
+  SetState(&meta, BlockState::kHeld);
+  ++held_slots_.empty_blocks;
   meta.refs = 1;
   return id;
 }
@@ -116,14 +108,19 @@ void BlockPool::Uncache(BlockId id) {
   PAGED_KV_DCHECK(state(id) == BlockState::kCached);
   policy_->Remove(id);
   --cached_;
-  SetState(id, BlockState::kHeld);
+  BlockMeta& meta = Mutable(id);
+  SetState(&meta, BlockState::kHeld);
+  CountHeld(meta, kAdd);
 }
 
 void BlockPool::TakeCached(BlockId id) {
-  PAGED_KV_DCHECK(!shareable(id));
-  Uncache(id);
-  SetFill(id, 0, 0);
+  PAGED_KV_DCHECK(state(id) == BlockState::kCached && !shareable(id));
+  policy_->Remove(id);
+  --cached_;
   BlockMeta& meta = Mutable(id);
+  SetState(&meta, BlockState::kHeld);
+  meta.filled = 0;
+  ++held_slots_.empty_blocks;
   meta.refs = 1;
   meta.priority = 0;
   meta.was_hit = 0;
@@ -139,11 +136,7 @@ void BlockPool::AddRef(BlockId id) {
       break;
     case BlockState::kQuarantined:
       quarantine_[meta.ahead].Remove(BlockLinks(blocks_.data()), id);
-      --quarantined_;
-      Count(meta, -1, &slots_);
-      meta.ahead = 0;
-      meta.state = static_cast<uint32_t>(BlockState::kHeld) & 3u;
-      Count(meta, 1, &slots_);
+      EndQuarantine(&meta);
       break;
     case BlockState::kFree:
       PAGED_KV_CHECK(false);
@@ -160,7 +153,8 @@ bool BlockPool::DropRef(BlockId id) {
 void BlockPool::Quarantine(BlockId id, uint32_t list) {
   BlockMeta& meta = Mutable(id);
   PAGED_KV_DCHECK(state(id) == BlockState::kHeld && meta.refs == 0);
-  SetState(id, BlockState::kQuarantined);
+  CountHeld(meta, kTakeAway);
+  SetState(&meta, BlockState::kQuarantined);
   // A quarantined block has no drafts: the field names its list instead.
   meta.ahead = list & ((1u << kBlockTokensBits) - 1);
   quarantine_[list].PushBack(BlockLinks(blocks_.data()), id);
@@ -172,20 +166,23 @@ BlockId BlockPool::PopQuarantine(uint32_t list) {
   if (quarantine.empty()) return kNoBlock;
   const BlockId id = quarantine.front();
   quarantine.Remove(BlockLinks(blocks_.data()), id);
-  --quarantined_;
-  BlockMeta& meta = Mutable(id);
-  Count(meta, -1, &slots_);
-  meta.ahead = 0;
-  meta.state = static_cast<uint32_t>(BlockState::kHeld) & 3u;
-  Count(meta, 1, &slots_);
+  EndQuarantine(&Mutable(id));
   return id;
 }
 
+void BlockPool::EndQuarantine(BlockMeta* meta) {
+  --quarantined_;
+  meta->ahead = 0;
+  SetState(meta, BlockState::kHeld);
+  CountHeld(*meta, kAdd);
+}
+
 void BlockPool::ToCached(BlockId id) {
-  const BlockMeta& block = meta(id);
+  BlockMeta& block = Mutable(id);
   PAGED_KV_DCHECK(state(id) == BlockState::kHeld && block.refs == 0);
   PAGED_KV_DCHECK(shareable(id));
-  SetState(id, BlockState::kCached);
+  CountHeld(block, kTakeAway);
+  SetState(&block, BlockState::kCached);
   ++cached_;
   policy_->Insert(id, block.priority, block.was_hit != 0);
 }
@@ -194,8 +191,10 @@ void BlockPool::ToFree(BlockId id) {
   BlockMeta& meta = Mutable(id);
   PAGED_KV_DCHECK(state(id) == BlockState::kHeld && meta.refs == 0);
   PAGED_KV_DCHECK(!shareable(id));
-  SetFill(id, 0, 0);
-  SetState(id, BlockState::kFree);
+  CountHeld(meta, kTakeAway);
+  SetState(&meta, BlockState::kFree);
+  meta.filled = 0;
+  meta.ahead = 0;
   meta.priority = 0;
   meta.was_hit = 0;
   meta.copy_next = ToLink(free_list_);
@@ -214,10 +213,10 @@ void BlockPool::SetFill(BlockId id, uint32_t filled, uint32_t ahead) {
   PAGED_KV_DCHECK(state(id) == BlockState::kHeld && !shareable(id));
   PAGED_KV_DCHECK(filled + ahead <= block_tokens_);
   constexpr uint32_t kMask = (1u << kBlockTokensBits) - 1;
-  Count(meta, -1, &slots_);
+  CountHeld(meta, kTakeAway);
   meta.filled = filled & kMask;
   meta.ahead = ahead & kMask;
-  Count(meta, 1, &slots_);
+  CountHeld(meta, kAdd);
 }
 
 void BlockPool::AttachFirst(BlockId id, uint32_t node) {
@@ -232,14 +231,14 @@ void BlockPool::AttachBehind(BlockId id, BlockId first) {
   BlockMeta& first_block = Mutable(first);
   PAGED_KV_DCHECK(id != first && first_block.copy_prev == 0);
   AttachFirst(id, first_block.node);
-  Count(block, -1, &slots_);
+  CountHeld(block, kTakeAway);
   block.copy_prev = ToLink(first);
   block.copy_next = first_block.copy_next;
   if (block.copy_next != 0) {
     Mutable(FromLink(block.copy_next)).copy_prev = ToLink(id);
   }
   first_block.copy_next = ToLink(id);
-  Count(block, 1, &slots_);
+  CountHeld(block, kAdd);
 }
 
 BlockId BlockPool::Detach(BlockId id, bool* was_first) {
@@ -249,18 +248,20 @@ BlockId BlockPool::Detach(BlockId id, bool* was_first) {
   const BlockId next = FromLink(block.copy_next);
   *was_first = prev == kNoBlock;
   if (next != kNoBlock) {
-    BlockMeta& next_block = Mutable(next);
-    Count(next_block, -1, &slots_);
-    next_block.copy_prev = block.copy_prev;
-    Count(next_block, 1, &slots_);
+    SetCopyPrev(&Mutable(next), block.copy_prev);
   }
   if (prev != kNoBlock) Mutable(prev).copy_next = block.copy_next;
-  Count(block, -1, &slots_);
   block.node = 0;
-  block.copy_prev = 0;
   block.copy_next = 0;
-  Count(block, 1, &slots_);
+  SetCopyPrev(&block, 0);
   return next;
+}
+
+void BlockPool::SetCopyPrev(BlockMeta* meta, uint32_t copy_prev) {
+  const bool held = meta->state == static_cast<uint32_t>(BlockState::kHeld);
+  if (held) CountHeld(*meta, kTakeAway);
+  meta->copy_prev = copy_prev;
+  if (held) CountHeld(*meta, kAdd);
 }
 
 BlockId BlockPool::OtherCopy(BlockId id) const {
@@ -269,12 +270,35 @@ BlockId BlockPool::OtherCopy(BlockId id) const {
   return FromLink(block.copy_next != 0 ? block.copy_next : block.copy_prev);
 }
 
+void BlockPool::Recount(const BlockMeta& meta, SlotCounts* slots) const {
+  switch (static_cast<BlockState>(meta.state)) {
+    case BlockState::kFree:
+      slots->free += block_tokens_;
+      return;
+    case BlockState::kCached:
+      slots->cached += block_tokens_;
+      return;
+    case BlockState::kQuarantined:
+      slots->quarantined += block_tokens_;
+      return;
+    case BlockState::kHeld: {
+      const uint32_t filled = meta.filled;
+      const uint32_t ahead = meta.ahead;
+      const uint32_t rest = block_tokens_ - filled - ahead;
+      (meta.copy_prev != 0 ? slots->duplicate : slots->live) += filled;
+      slots->lookahead += ahead;
+      (filled + ahead > 0 ? slots->tail : slots->reserved) += rest;
+      return;
+    }
+  }
+}
+
 absl::Status BlockPool::CheckInvariants() const {
   SlotCounts recount;
   uint32_t by_state[4] = {};
   for (uint32_t i = 0; i < capacity(); ++i) {
     const BlockMeta& block = blocks_[i];
-    Count(block, 1, &recount);
+    Recount(block, &recount);
     ++by_state[block.state];
     const bool held = state(BlockId(i)) == BlockState::kHeld;
     if (held != (block.refs > 0)) {
@@ -328,7 +352,7 @@ absl::Status BlockPool::CheckInvariants() const {
                                             " of ", quarantined_, " blocks"));
   }
   const uint64_t slots = uint64_t{capacity()} * block_tokens_;
-  const SlotCounts& s = slots_;
+  const SlotCounts s = Slots();
   if (s.Total() != slots || s.live != recount.live || s.tail != recount.tail ||
       s.lookahead != recount.lookahead || s.reserved != recount.reserved ||
       s.cached != recount.cached || s.duplicate != recount.duplicate ||

@@ -26,7 +26,7 @@ namespace paged_kv::internal {
 // Thread safety: thread-compatible.
 // Invariants: a block is held if and only if it has references (a caller that
 // drops the last one moves it on at once); cached and quarantined blocks are
-// on exactly one list; slots() equals a recount. Every call is O(1).
+// on exactly one list; Stats().slots equals a recount. Every call is O(1).
 class BlockPool {
  public:
   // `quarantines`: lists of quarantined blocks, one per step in flight.
@@ -115,9 +115,25 @@ class BlockPool {
 
  private:
   BlockMeta& Mutable(BlockId id) { return blocks_[id.value()]; }
-  void SetState(BlockId id, BlockState state);
-  // Adds (sign 1) or takes away (-1) the block's slots from `counts`.
-  void Count(const BlockMeta& meta, int64_t sign, SlotCounts* counts) const;
+  static void SetState(BlockMeta* meta, BlockState state);
+  void EndQuarantine(BlockMeta* meta);
+  void SetCopyPrev(BlockMeta* meta, uint32_t copy_prev);
+
+  // Slots of held blocks by use. Those of other blocks, and the unused ones of
+  // held blocks, follow from the numbers of blocks, so that most changes of
+  // state count nothing.
+  struct HeldSlots {
+    uint64_t live = 0;
+    uint64_t duplicate = 0;
+    uint64_t lookahead = 0;
+    uint64_t empty_blocks = 0;  // without tokens and drafts
+  };
+  enum HeldChange : int64_t { kAdd = 1, kTakeAway = -1 };
+  // A held block's part in held_slots_ comes or goes.
+  void CountHeld(const BlockMeta& meta, HeldChange change);
+  SlotCounts Slots() const;
+  // Adds a block's slots by its own state, for a check of Slots().
+  void Recount(const BlockMeta& meta, SlotCounts* slots) const;
 
   uint32_t block_tokens_ = 0;
   LazyArray<BlockMeta> blocks_;
@@ -128,7 +144,7 @@ class BlockPool {
   uint32_t free_ = 0;
   uint32_t cached_ = 0;
   uint32_t quarantined_ = 0;
-  SlotCounts slots_;
+  HeldSlots held_slots_;
 };
 
 }  // namespace paged_kv::internal
