@@ -51,7 +51,7 @@ void ReleaseBlock(CacheState* state, BlockPool* pool, BlockId block,
   }
   const PlanRecord* latest = state->FindStep(StepId(state->last_step));
   PAGED_KV_CHECK(latest != nullptr);
-  pool->Quarantine(block, latest->quarantine_list);
+  pool->Quarantine(block, latest->number);
 }
 
 void SettleBlock(CacheState* state, BlockPool* pool, BlockId block) {

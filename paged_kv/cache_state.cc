@@ -111,7 +111,7 @@ absl::Status MakeRecords(CacheState* state) {
   for (size_t i = 0; i < state->records.size(); ++i) {
     auto& record = state->records[i];
     record = std::make_unique<PlanRecord>();
-    record->quarantine_list = static_cast<uint32_t>(i);
+    record->number = static_cast<uint32_t>(i);
     PAGED_KV_RETURN_IF_ERROR(record->sequences.Create(options.max_sequences));
     PAGED_KV_RETURN_IF_ERROR(record->entries.Create(options.max_sequences));
     PAGED_KV_RETURN_IF_ERROR(record->new_blocks.Create(new_blocks));
@@ -160,7 +160,8 @@ absl::Status MakeState(const KvCacheOptions& options, CacheState* state) {
   PAGED_KV_RETURN_IF_ERROR(MakeIndex(state));
   PAGED_KV_RETURN_IF_ERROR(state->sequences.Create(
       options.max_sequences, options.max_pins, options.max_tokens_per_sequence,
-      options.max_extra_bytes_per_sequence, state->groups));
+      options.max_extra_bytes_per_sequence,
+      static_cast<uint32_t>(state->records.size()), state->groups));
   state->extras_scratch.reserve(options.max_extra_bytes_per_sequence);
   state->recorder = OpRecorder(options.op_log, options);
   return absl::OkStatus();

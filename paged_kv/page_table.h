@@ -36,7 +36,7 @@ struct PageTable {
   // position after its last token.
   int64_t SequenceTokens(size_t i) const {
     const int64_t pages = indptr[i + 1] - indptr[i];
-    if (pages == 0) return 0;
+    if (pages == 0) return first_token[i];  // 0, or all were released
     const int64_t held = (pages - 1) * block_tokens + last_page_tokens[i];
     if (first_token[i] == 0) return held;
     return held - int64_t{sink_pages} * block_tokens + first_token[i];

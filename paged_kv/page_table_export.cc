@@ -53,8 +53,9 @@ uint32_t PagesOf(const CacheState& state, const TableRow& row,
                           group.BlocksFor(row.tokens));
 }
 
-int32_t LastPageTokens(const TableRow& row, const GroupGeometry& group) {
-  if (row.tokens == 0) return 0;
+int32_t LastPageTokens(const TableRow& row, const GroupGeometry& group,
+                       uint32_t pages) {
+  if (pages == 0) return 0;  // empty, or all released
   return static_cast<int32_t>((row.tokens - 1) % group.block_tokens + 1);
 }
 
@@ -135,8 +136,9 @@ absl::StatusOr<PageTable> ExportCsr(const CacheState& state,
     const TableRow row = rows[i];
     buffers.indptr[i] = static_cast<int32_t>(pages);
     CopyPages(state, row, group, buffers.page_indices.data() + pages);
-    pages += PagesOf(state, row, group);
-    buffers.last_page_tokens[i] = LastPageTokens(row, group);
+    const uint32_t row_pages = PagesOf(state, row, group);
+    pages += row_pages;
+    buffers.last_page_tokens[i] = LastPageTokens(row, group, row_pages);
     buffers.first_token[i] = FirstToken(group, FirstOf(state, row.slot, group));
   }
   buffers.indptr[n] = static_cast<int32_t>(pages);

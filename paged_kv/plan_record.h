@@ -35,11 +35,13 @@ struct PlanRecord {
   enum class State : uint8_t { kUnused, kPlanned, kInFlight };
 
   State state = State::kUnused;
-  uint32_t quarantine_list = 0;  // of every pool, for blocks freed while this
-                                 // was the latest step in flight
-  uint64_t ticket = 0;           // names the plan
-  uint64_t version = 0;          // of the cache it was made for
-  StepId step;                   // once committed
+  // Which of the records this is: it names the quarantine list, in every pool,
+  // of the blocks freed while this was the latest step in flight, and the
+  // place of this step's ends in the sequence table.
+  uint32_t number = 0;
+  uint64_t ticket = 0;   // names the plan
+  uint64_t version = 0;  // of the cache it was made for
+  StepId step;           // once committed
   uint32_t layers_written = 0;
 
   LazyStack<PlannedSequence> sequences;

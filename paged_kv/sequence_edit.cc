@@ -113,10 +113,15 @@ absl::Status AcceptDrafts(CacheState* state, uint32_t slot,
                                                    " drafts, sequence has ",
                                                    sequence.lookahead));
   }
-  if (sequence.written != sequence.tokens) {
+  if (sequence.lookahead > 0 && sequence.last_step > state->retired_step) {
     return absl::FailedPreconditionError(
-        absl::StrCat("drafts are not written: ", sequence.written, " of ",
-                     sequence.tokens, " tokens are; retire their step first"));
+        absl::StrCat("drafts are not written: step ", sequence.last_step,
+                     " is in flight; retire it first"));
+  }
+  if (sequence.written != sequence.tokens) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "tokens before the drafts are not written: ", sequence.written, " of ",
+        sequence.tokens, " tokens are; retire their step first"));
   }
   if (sequence.known != sequence.tokens) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -150,7 +155,12 @@ absl::Status TruncateSequence(CacheState* state, uint32_t slot,
     const GroupGeometry& group = state->groups[g];
     const uint32_t first = state->sequences.extent(slot, g).first;
     const uint32_t needed = group.FirstNeeded(tokens);
-    if (needed >= first || first <= group.sink_blocks) continue;
+    // The window has released [sinks, first); kept tokens are in blocks below
+    // BlocksFor(tokens), so that behind a cut into the sinks all are there.
+    if (std::max(needed, group.sink_blocks) >=
+        std::min(first, group.BlocksFor(tokens))) {
+      continue;
+    }
     return absl::FailedPreconditionError(absl::StrCat(
         "truncate to ", tokens, " tokens needs blocks from ", needed,
         " on, but the window of ", group.window, " tokens of group ", g,
@@ -158,15 +168,13 @@ absl::Status TruncateSequence(CacheState* state, uint32_t slot,
   }
   RewindIndex(state, slot, tokens);
   for (uint32_t g = 0; g < state->groups.size(); ++g) {
-    ReleaseFrom(state, slot, g, state->groups[g].BlocksFor(tokens));
+    const GroupGeometry& group = state->groups[g];
+    ReleaseFrom(state, slot, g, group.BlocksFor(tokens));
+    uint32_t& first = state->sequences.extent(slot, g).first;
+    first = std::min(first, group.FirstNeeded(tokens));
   }
-  if (state->steps_in_flight() > 0) {
-    // Steps in flight may still report what was cut off as written.
-    const bool cut_before = sequence.cut_step > state->retired_step;
-    sequence.cut_tokens =
-        cut_before ? std::min(sequence.cut_tokens, tokens) : tokens;
-    sequence.cut_step = state->last_step;
-  }
+  // Steps in flight still report what was cut off as written.
+  state->sequences.CutWriteEnds(slot, tokens);
   const uint32_t old_end = sequence.tokens + sequence.lookahead;
   sequence.tokens = tokens;
   sequence.written = std::min(sequence.written, tokens);
@@ -202,8 +210,7 @@ absl::StatusOr<uint32_t> ForkSequence(CacheState* state, uint32_t parent) {
   child.generation = generation;
   child.table_epoch = 0;
   child.plan_ticket = 0;
-  child.cut_step = 0;
-  child.cut_tokens = 0;
+  child.last_step = 0;
   state->index->Pin(child.cursor.node);
   std::memcpy(sequences.tokens(slot), sequences.tokens(parent),
               source.known * sizeof(TokenId));

@@ -10,11 +10,12 @@ namespace paged_kv::internal {
 
 absl::Status SequenceTable::Create(uint32_t max_sequences, uint32_t max_pins,
                                    uint32_t max_tokens,
-                                   uint32_t max_extra_bytes,
+                                   uint32_t max_extra_bytes, uint32_t steps,
                                    const std::vector<GroupGeometry>& groups) {
   max_sequences_ = max_sequences;
   max_tokens_ = max_tokens;
   max_extra_bytes_ = max_extra_bytes;
+  steps_ = steps;
   groups_ = groups.size();
   row_ = 0;
   for (const GroupGeometry& group : groups) row_ += group.table_width;
@@ -24,6 +25,7 @@ absl::Status SequenceTable::Create(uint32_t max_sequences, uint32_t max_pins,
   PAGED_KV_RETURN_IF_ERROR(extras_.Create(slots * max_extra_bytes));
   PAGED_KV_RETURN_IF_ERROR(extents_.Create(slots * groups_));
   PAGED_KV_RETURN_IF_ERROR(tables_.Create(slots * row_));
+  PAGED_KV_RETURN_IF_ERROR(write_ends_.Create(slots * steps));
   free_.reserve(max_sequences);
   for (uint32_t i = max_sequences; i > 0; --i) free_.push_back(i - 1);
   free_pins_list_.reserve(max_pins);

@@ -4,6 +4,7 @@
 #ifndef PAGED_KV_SEQUENCE_TABLE_H_
 #define PAGED_KV_SEQUENCE_TABLE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -38,9 +39,7 @@ struct Sequence {
 
   uint64_t table_epoch;  // changes whenever an exported table would
   uint64_t plan_ticket;  // of the last plan that names it
-  // Steps up to this one write only positions below `cut_tokens`.
-  uint64_t cut_step;
-  uint32_t cut_tokens;
+  uint64_t last_step;    // the latest step that it is in; 0: none
 };
 
 // A sequence's blocks in one group: logical blocks [first, size) and the sinks
@@ -54,9 +53,10 @@ struct BlockTableExtent {
 // arrays made at the start. Thread safety: thread-compatible.
 class SequenceTable {
  public:
+  // `steps`: records of steps, planned and in flight.
   absl::Status Create(uint32_t max_sequences, uint32_t max_pins,
                       uint32_t max_tokens, uint32_t max_extra_bytes,
-                      const std::vector<GroupGeometry>& groups);
+                      uint32_t steps, const std::vector<GroupGeometry>& groups);
 
   uint32_t slots() const { return static_cast<uint32_t>(sequences_.size()); }
   uint32_t max_tokens() const { return max_tokens_; }
@@ -113,6 +113,18 @@ class SequenceTable {
     return tables_.data() + size_t{slot} * row_ + group.table_offset;
   }
 
+  // Of a step in flight that the sequence is in (by the number of its record):
+  // the sequence's tokens behind it, as far as they were not cut off since.
+  uint32_t& write_end(uint32_t slot, uint32_t step_record) {
+    return write_ends_[size_t{slot} * steps_ + step_record];
+  }
+  // Cuts off what steps in flight still write behind `tokens`.
+  void CutWriteEnds(uint32_t slot, uint32_t tokens) {
+    for (uint32_t step = 0; step < steps_; ++step) {
+      write_end(slot, step) = std::min(write_end(slot, step), tokens);
+    }
+  }
+
  private:
   static SequenceId Name(uint32_t slot, uint32_t generation) {
     return SequenceId(uint64_t{generation} << 32 | slot);
@@ -121,6 +133,7 @@ class SequenceTable {
   uint32_t max_sequences_ = 0;
   uint32_t max_tokens_ = 0;
   uint32_t max_extra_bytes_ = 0;
+  uint32_t steps_ = 0;
   size_t groups_ = 0;
   size_t row_ = 0;
   uint32_t living_ = 0;
@@ -130,6 +143,7 @@ class SequenceTable {
   LazyArray<char> extras_;               // [slot][max_extra_bytes]
   LazyArray<BlockTableExtent> extents_;  // [slot][group]
   LazyArray<BlockId> tables_;            // [slot][sum of table widths]
+  LazyArray<uint32_t> write_ends_;       // [slot][steps]
   std::vector<uint32_t> free_;           // slots, last taken first
   std::vector<uint32_t> free_pins_list_;
 };

@@ -110,6 +110,8 @@ void CommitStep(CacheState* state, PlanRecord* record) {
     sequence.tokens = planned.first_new.value() + planned.new_tokens.value();
     sequence.lookahead = planned.lookahead.value();
     sequence.known = entry.known_after;
+    sequence.last_step = record->step.value();
+    state->sequences.write_end(entry.slot, record->number) = sequence.tokens;
     UpdateFill(state, entry.slot, planned.first_new.value(), old_end);
     entry.table_epoch = ++sequence.table_epoch;
   }
@@ -123,15 +125,12 @@ void RetireStep(CacheState* state, PlanRecord* record) {
     const uint32_t slot = state->sequences.Find(planned.id);
     if (slot == SequenceTable::kNone) continue;  // freed meanwhile
     Sequence& sequence = state->sequences.at(slot);
-    uint32_t end = planned.first_new.value() + planned.new_tokens.value();
-    if (record->step.value() <= sequence.cut_step) {
-      end = std::min(end, sequence.cut_tokens);
-    }
-    sequence.written = std::max(sequence.written, end);
+    sequence.written = std::max(
+        sequence.written, state->sequences.write_end(slot, record->number));
     IndexWritten(state, slot);
     ReleaseOutsideWindow(state, slot, sequence.written);
   }
-  const uint32_t list = record->quarantine_list;
+  const uint32_t list = record->number;
   for (const auto& pool : state->pools) {
     for (BlockId block = pool->PopQuarantine(list); block != kNoBlock;
          block = pool->PopQuarantine(list)) {

@@ -51,6 +51,10 @@ class Planner {
   BlockTableExtent Extent(const PlannedSequence& planned,
                           const PlanEntry& entry, uint32_t g) const;
   void CountHits(const PrefixHit& hit, int change);
+  // FindPrefix(), short of blocks that earlier requests will have overwritten.
+  PrefixHit FindHit(absl::Span<const TokenId> prompt,
+                    absl::string_view frames) const;
+  bool WritesInto(uint32_t pool, BlockId block) const;
 
   CacheState& state_;
   PlanRecord& record_;
@@ -58,6 +62,7 @@ class Planner {
   // hits are cached blocks that earlier requests count on evicting.
   absl::InlinedVector<int64_t, kMaxGroups> available_;
   uint32_t admissions_ = 0;
+  bool overwrites_ = false;  // a request so far writes into shareable blocks
 };
 
 Planner::~Planner() {
@@ -87,6 +92,51 @@ void Planner::CountHits(const PrefixHit& hit, int change) {
   });
 }
 
+// True if a request so far extends a sequence in place in this block.
+bool Planner::WritesInto(uint32_t pool, BlockId block) const {
+  for (size_t i = 0; i < record_.entries.size(); ++i) {
+    const PlannedSequence& planned = record_.sequences[i];
+    if (planned.kind != StepRequest::Kind::kExtend) continue;
+    for (uint32_t g = 0; g < state_.groups.size(); ++g) {
+      const GroupGeometry& group = state_.groups[g];
+      const uint32_t first_new = planned.first_new.value();
+      if (group.pool != pool || first_new % group.block_tokens == 0 ||
+          state_.sequences.blocks(record_.entries[i].slot,
+                                  group)[first_new / group.block_tokens] !=
+              block) {
+        continue;
+      }
+      bool copies = false;
+      const uint32_t end = record_.entries[i].copies_end;
+      for (size_t c = i > 0 ? record_.entries[i - 1].copies_end : 0; c < end;
+           ++c) {
+        copies = copies || record_.copies[c].group == GroupId(g);
+      }
+      if (!copies) return true;
+    }
+  }
+  return false;
+}
+
+PrefixHit Planner::FindHit(absl::Span<const TokenId> prompt,
+                           absl::string_view frames) const {
+  auto tokens = static_cast<uint32_t>(prompt.size());
+  for (;;) {
+    const PrefixHit hit = FindPrefix(state_, prompt.data(), tokens, frames);
+    if (!overwrites_) return hit;
+    uint32_t usable = hit.tokens;
+    ForEachHitBlock(state_, hit, [&](uint32_t g, uint32_t logical, BlockId id) {
+      const GroupGeometry& group = state_.groups[g];
+      if (!WritesInto(group.pool, id)) return;
+      usable = std::min(usable, logical * group.block_tokens);
+    });
+    if (usable == hit.tokens) return hit;
+    // At most the whole chunks before that block.
+    const uint32_t chunk_tokens = state_.index->chunk_tokens();
+    tokens = usable / chunk_tokens * chunk_tokens + 1;
+  }
+}
+
 absl::Status Planner::CheckLength(uint64_t tokens, uint64_t reserve) const {
   const uint32_t limit = state_.sequences.max_tokens();
   if (std::max(tokens, reserve) <= limit) return absl::OkStatus();
@@ -107,6 +157,8 @@ absl::Status Planner::CheckRoom(const PoolCounts& needed,
                        " blocks of pool ", pool, ", which has ", capacity,
                        " and keeps ", watermark, " as watermark"));
     }
+  }
+  for (size_t pool = 0; pool < needed.size(); ++pool) {
     if (int64_t{needed[pool]} + watermark > available_[pool] &&
         (needed[pool] > 0 || admission)) {
       return absl::ResourceExhaustedError(absl::StrCat(
@@ -158,7 +210,10 @@ absl::Status Planner::AddBlocks(const PlannedSequence& planned,
       BlockPool& pool = state_.PoolOf(group);
       const BlockId tail = state_.sequences.blocks(
           entry.slot, group)[first_new / group.block_tokens];
-      if (pool.meta(tail).refs <= 1) continue;
+      if (pool.meta(tail).refs <= 1) {
+        overwrites_ = overwrites_ || pool.shareable(tail);
+        continue;
+      }
       record_.copies.push_back({static_cast<uint32_t>(record_.sequences.size()),
                                 GroupId(g), tail, kNoBlock, filled});
       ++needed[group.pool];
@@ -283,8 +338,7 @@ absl::Status Planner::AddAdmit(const StepRequest& request, uint32_t index) {
   entry.share = request.share && state_.options.prefix_caching;
   PrefixHit hit;
   if (entry.share) {
-    hit = FindPrefix(state_, request.tokens.data(), entry.prompt_tokens,
-                     state_.extras_scratch);
+    hit = FindHit(request.tokens, state_.extras_scratch);
   }
   entry.cursor = hit.cursor;
 
