@@ -34,7 +34,7 @@ LockstepCache::LockstepCache(std::unique_ptr<KvCacheManager> manager,
 
 void LockstepCache::Begin() {
   ++calls_;
-  has_fingerprint_ = refused_ % lockstep_.fingerprint_every == 0;
+  has_fingerprint_ = calls_ % lockstep_.fingerprint_every == 0;
   if (has_fingerprint_) fingerprint_ = manager_->Fingerprint();
 }
 
@@ -46,12 +46,10 @@ StatusCode LockstepCache::End(const char* call, StatusCode got,
   }
   if (got == StatusCode::kOk) {
     ++calls_ok_;
-  } else {
-    ++refused_;
-    if (has_fingerprint_ && manager_->Fingerprint() != fingerprint_) {
-      Violate(call, " was refused and changed the cache");
-    }
+  } else if (has_fingerprint_ && manager_->Fingerprint() != fingerprint_) {
+    Violate(call, " was refused and changed the cache");
   }
+  if (calls_ == lockstep_.violate_at_call) Violate("declared a violation");
   if (ok()) CompareStats();
   if (ok() && calls_ % lockstep_.full_check_every == 0) CheckAll();
   return got;

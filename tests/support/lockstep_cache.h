@@ -26,9 +26,12 @@ struct LockstepOptions {
   // manager's own invariants are checked; the numbers, results and what the
   // call touched at every call.
   uint32_t full_check_every = 64;
-  // Every so many refused calls are checked to leave Fingerprint() as it was
-  // (it is O(blocks)).
-  uint32_t fingerprint_every = 16;
+  // At every so many calls Fingerprint() is taken before, so that a refused
+  // one is seen to leave it as it was (it is O(blocks)).
+  uint32_t fingerprint_every = 64;
+  // The call that is declared a violation, to test what follows from one; 0:
+  // none.
+  uint64_t violate_at_call = 0;
 };
 
 // Each call is made on the manager and on the model and returns the code that
@@ -126,7 +129,6 @@ class LockstepCache {
   std::string violation_;
   uint64_t calls_ = 0;
   uint64_t calls_ok_ = 0;
-  uint64_t refused_ = 0;
   uint64_t fingerprint_ = 0;
   bool has_fingerprint_ = false;
   uint64_t version_ = 0;  // counts what makes plans stale

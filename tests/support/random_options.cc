@@ -85,7 +85,9 @@ RandomCache MakeRandomCache(uint32_t kind, uint64_t seed, uint32_t blocks) {
   }
   options.host_blocks =
       BlockCount(blocks != 0 ? blocks : random.Between(3, 40));
-  options.max_sequences = random.Between(3, 24);
+  // Few enough to be at the limit at times, enough to fill the pool.
+  options.max_sequences =
+      random.Between(3, std::max(24u, options.host_blocks.value() / 3));
   options.max_steps_in_flight = kind == 0 ? 2 : random.Between(1, 3);
   options.max_pins = random.Between(0, 3);
   options.hash_seed = 1;
