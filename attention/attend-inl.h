@@ -92,20 +92,34 @@ class ItemKernel {
     return (item_.first_query + row.token) * call_.query_heads + row.head;
   }
 
+  // Rows that registers hold together, from row r on.
+  uint32_t BlockRows(uint32_t r) const {
+    return std::min<uint32_t>(item_.num_rows - r, kMaxRegisterRows);
+  }
+
   void Prepare() {
-    for (uint32_t r = 0; r < item_.num_rows; ++r) {
-      const float* from =
-          call_.q +
-          HeadIndex(RowOf(r)) * static_cast<int64_t>(parameters_.head_dim);
-      float* to = scratch_ + layout_.queries + r * parameters_.head_dim;
-      for (size_t d = 0; d < parameters_.head_dim; ++d) {
-        to[d] = from[d] * call_.score_scale;
-      }
-      scratch_[layout_.maxima + r] = -std::numeric_limits<float>::infinity();
-      scratch_[layout_.sums + r] = 0.0f;
+    for (uint32_t r = 0; r < item_.num_rows; r += kMaxRegisterRows) {
+      PackQueries(r, BlockRows(r));
     }
+    std::fill_n(scratch_ + layout_.maxima, item_.num_rows,
+                -std::numeric_limits<float>::infinity());
+    std::fill_n(scratch_ + layout_.sums, item_.num_rows, 0.0f);
     std::fill_n(scratch_ + layout_.outputs,
                 item_.num_rows * parameters_.output_stride, 0.0f);
+  }
+
+  // Scales the queries of `count` rows and stores them [head_dim, count], the
+  // order in which the inner loop broadcasts them.
+  void PackQueries(uint32_t first, uint32_t count) {
+    float* to = scratch_ + layout_.queries + first * parameters_.head_dim;
+    for (uint32_t i = 0; i < count; ++i) {
+      const float* from =
+          call_.q + HeadIndex(RowOf(first + i)) *
+                        static_cast<int64_t>(parameters_.head_dim);
+      for (size_t d = 0; d < parameters_.head_dim; ++d) {
+        to[d * count + i] = from[d] * call_.score_scale;
+      }
+    }
   }
 
   void AttendChunk(const KeyChunk& chunk, const KeyChunk& next) {
@@ -188,8 +202,7 @@ class ItemKernel {
   template <class ChunkReader>
   void AttendAllRows(const KeyChunk& chunk, ChunkView* view) {
     for (uint32_t r = 0; r < item_.num_rows;) {
-      const uint32_t count =
-          std::min<uint32_t>(item_.num_rows - r, kMaxRegisterRows);
+      const uint32_t count = BlockRows(r);
       RowBlock rows;
       rows.queries = scratch_ + layout_.queries + r * parameters_.head_dim;
       rows.outputs = scratch_ + layout_.outputs + r * parameters_.output_stride;

@@ -81,7 +81,7 @@ inline size_t OutputStride(const BlockShape& shape) {
 struct ScratchLayout {
   explicit ScratchLayout(const BlockShape& shape);
 
-  size_t queries = 0;        // [kMaxItemRows, head_dim], scaled
+  size_t queries = 0;        // [head_dim, rows] of each row block, scaled
   size_t outputs = 0;        // [kMaxItemRows, OutputStride()]
   size_t maxima = 0;         // [kMaxItemRows]
   size_t sums = 0;           // [kMaxItemRows]

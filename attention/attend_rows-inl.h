@@ -67,7 +67,7 @@ struct ChunkView {
 
 // Some rows of an item and their running state.
 struct RowBlock {
-  const float* queries = nullptr;  // [rows, head_dim], scaled
+  const float* queries = nullptr;  // [head_dim, rows], scaled
   float* outputs = nullptr;        // [rows, output_stride], unnormalised
   float* maxima = nullptr;         // [rows], log2
   float* sums = nullptr;           // [rows]
@@ -125,7 +125,7 @@ HWY_INLINE void ScoreTiles(const uint8_t* const* tiles,
     }
     HWY_UNROLL(8)
     for (size_t r = 0; r < kRows; ++r) {
-      const auto query = hn::Set(d, queries[r * head_dim + 2 * pair]);
+      const auto query = hn::Set(d, queries[2 * pair * kRows + r]);
       HWY_UNROLL(16)
       for (size_t v = 0; v < kVectors; ++v) {
         sums[0][r][v] = hn::MulAdd(query, keys[v], sums[0][r][v]);
@@ -139,7 +139,7 @@ HWY_INLINE void ScoreTiles(const uint8_t* const* tiles,
     }
     HWY_UNROLL(8)
     for (size_t r = 0; r < kRows; ++r) {
-      const auto query = hn::Set(d, queries[r * head_dim + 2 * pair + 1]);
+      const auto query = hn::Set(d, queries[(2 * pair + 1) * kRows + r]);
       HWY_UNROLL(16)
       for (size_t v = 0; v < kVectors; ++v) {
         sums[kChains - 1][r][v] =

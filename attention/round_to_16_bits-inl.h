@@ -39,7 +39,7 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> Bf16Bits(D /*d*/, V value) {
   const hn::RebindToUnsigned<D> du;
   const auto bits = hn::BitCast(du, value);
   const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(du, 0x40));
-  const auto is_nan = hn::RebindMask(du, hn::Ne(value, value));
+  const auto is_nan = hn::RebindMask(du, hn::IsNaN(value));
   return hn::IfThenElse(is_nan, quiet, ShiftRightRounded<16>(du, bits));
 }
 
@@ -66,7 +66,7 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> F16Bits(D d, V value) {
 
   const auto is_subnormal = hn::Lt(absolute, hn::Set(d, 0x1p-14f));
   const auto is_huge = hn::Ge(absolute, hn::Set(d, 65536.0f));
-  const auto is_nan = hn::Ne(value, value);
+  const auto is_nan = hn::IsNaN(value);
   auto result =
       hn::IfThenElse(hn::RebindMask(du, is_subnormal), subnormal, normal);
   result = hn::IfThenElse(hn::RebindMask(du, is_huge), infinity, result);
