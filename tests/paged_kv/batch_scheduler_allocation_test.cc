@@ -1,0 +1,85 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decode steps allocate no memory, scheduler and cache included.
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/paged_kv/batch_scheduler_fixture.h"
+
+namespace {
+
+uint64_t allocations = 0;
+
+void* Allocate(std::size_t bytes) {
+  ++allocations;
+  void* memory = std::malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return Allocate(bytes); }
+void* operator new[](std::size_t bytes) { return Allocate(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace paged_kv {
+namespace {
+
+TEST(BatchSchedulerAllocationTest, TheCounterWorks) {
+  const uint64_t before = allocations;
+  const std::vector<int> vector(3);
+  EXPECT_EQ(allocations - before, 1u);
+}
+
+// Allocations of `steps` steps with all of `sequences` decoding.
+uint64_t CountDecode(uint32_t sequences, uint32_t waiting,
+                     uint32_t steps_in_flight, int steps) {
+  BatchSchedulerOptions options = PlainOptions();
+  options.max_steps_in_flight = steps_in_flight;
+  // Room for those that run and no more: the others wait all the time.
+  options.growth_reserve_tokens = 1000;
+  SchedulerRig rig(SmallCache(sequences * 32, 4), options);
+  for (uint32_t id = 0; id < sequences + waiting; ++id) {
+    EXPECT_TRUE(rig.Submit(id, 60, 69).ok());
+  }
+  std::vector<TokenId> sampled(sequences, 1);
+  std::vector<StepId> in_flight(2);
+  uint64_t launched = 0;
+  uint64_t landed = 0;
+  const auto step = [&] {
+    while (launched - landed < steps_in_flight) {
+      const auto scheduled = rig->Schedule();
+      if (!scheduled.ok() || scheduled->items.size() != sequences) std::abort();
+      in_flight[launched++ % 2] = scheduled->id;
+    }
+    if (!rig->Complete(in_flight[landed++ % 2], sampled).ok()) std::abort();
+  };
+  for (int i = 0; i < 4; ++i) step();
+  const uint64_t before = allocations;
+  for (int i = 0; i < steps; ++i) step();
+  const uint64_t counted = allocations - before;
+  EXPECT_EQ(rig->Stats().preemptions, 0u);
+  EXPECT_EQ(rig->Stats().waiting, waiting);
+  return counted;
+}
+
+TEST(BatchSchedulerAllocationTest, DecodeStepsAllocateNothing) {
+  for (uint32_t steps_in_flight : {1, 2}) {
+    EXPECT_EQ(CountDecode(8, 0, steps_in_flight, 50), 0u);
+    EXPECT_EQ(CountDecode(8, 3, steps_in_flight, 50), 0u) << "others wait";
+  }
+}
+
+}  // namespace
+}  // namespace paged_kv
