@@ -36,8 +36,12 @@ Outcome OutcomeOf(const absl::StatusOr<Id>& result) {
 
 Outcome ApplyCommit(const OpRecord& record, KvCacheManager* manager) {
   std::vector<std::vector<KeyExtra>> extras;
+  const std::vector<StepRequest> requests =
+      internal::AsStepRequests(record.requests, &extras);
+  std::vector<absl::Status> outcomes(requests.size());
   absl::StatusOr<StepPlan> plan =
-      manager->Plan(internal::AsStepRequests(record.requests, &extras));
+      record.fitting ? manager->PlanFitting(requests, absl::MakeSpan(outcomes))
+                     : manager->Plan(requests);
   if (!plan.ok()) return OutcomeOf(plan.status());
   const absl::StatusOr<StepId> step = manager->Commit(*std::move(plan));
   if (!step.ok()) return OutcomeOf(step.status());
@@ -55,22 +59,17 @@ Outcome ApplyCommit(const OpRecord& record, KvCacheManager* manager) {
 }
 
 Outcome ApplyDrain(const OpRecord& record, KvCacheManager* manager) {
-  // The caller's array may have been longer than there were events: then one
-  // place more than was filled asks the same question.
-  const uint64_t room = std::min(record.number, record.result + 1);
-  if (room > record.number || room > uint64_t{1} << 32) {
+  if (record.result > manager->options().event_capacity) {
     return {absl::StatusCode::kDataLoss, 0};
   }
-  std::vector<CacheEvent> events;
-  uint64_t moved = 0;
-  // Drained in pieces, so that a corrupt count allocates little.
-  while (moved < room) {
-    events.resize(std::min<uint64_t>(room - moved, 1024));
-    const size_t piece = manager->DrainEvents(absl::MakeSpan(events));
-    moved += piece;
-    if (piece < events.size()) break;
-  }
-  return {absl::StatusCode::kOk, moved};
+  // The caller's array may have been of any length; beyond what it got, one
+  // place more asks the same question.
+  constexpr uint64_t kRoom = 4096;
+  const uint64_t room = record.number <= record.result + kRoom
+                            ? record.number
+                            : record.result + 1;
+  std::vector<CacheEvent> events(room);
+  return {absl::StatusCode::kOk, manager->DrainEvents(absl::MakeSpan(events))};
 }
 
 Outcome Apply(const OpRecord& record, KvCacheManager* manager) {

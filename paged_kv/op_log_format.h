@@ -78,8 +78,9 @@ struct OpRecord {
                                 // kTruncate: tokens; kDrainEvents: room
   std::vector<TokenId> tokens;  // kSetTokens, kAccept, kPin
   std::vector<OpExtra> extras;  // kPin
+  bool fitting = false;               // kCommit: of a PlanFitting()
   std::vector<OpRequest> requests;    // kCommit
-  std::vector<SequenceId> sequences;  // kCommit: of the requests, in order
+  std::vector<SequenceId> sequences;  // kCommit: of the step
 };
 
 // Views into `record` for calls of the manager. They borrow from it.

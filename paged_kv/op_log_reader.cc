@@ -117,6 +117,7 @@ void ReadBody(FieldReader* in, OpRecord* record) {
   switch (record->kind) {
     case OpKind::kCommit:
       record->result = in->Number();
+      record->fitting = in->Bool();
       record->requests = in->Requests();
       record->sequences = in->SequenceIds();
       return;

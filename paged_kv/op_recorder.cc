@@ -3,7 +3,6 @@
 
 #include "paged_kv/op_recorder.h"
 
-#include "paged_kv/check.h"
 #include "paged_kv/op_log_format.h"
 #include "paged_kv/op_log_framing.h"
 
@@ -28,17 +27,10 @@ void PutResult(const absl::StatusOr<Id>& result, std::string* payload) {
 
 std::string EncodeRequests(absl::Span<const StepRequest> requests,
                            absl::Span<const absl::Status> outcomes) {
-  PAGED_KV_CHECK(outcomes.empty() || outcomes.size() == requests.size());
-  std::string body;
-  uint64_t count = 0;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    if (!outcomes.empty() && !outcomes[i].ok()) continue;
-    PutRequest(requests[i], &body);
-    ++count;
-  }
   std::string encoded;
-  PutVarint(count, &encoded);
-  encoded += body;
+  PutVarint(outcomes.empty() ? 0 : 1, &encoded);
+  PutVarint(requests.size(), &encoded);
+  for (const StepRequest& request : requests) PutRequest(request, &encoded);
   return encoded;
 }
 

@@ -21,8 +21,9 @@
 
 namespace paged_kv::internal {
 
-// Requests of a plan, for OpRecorder::Commit. If `outcomes` is not empty,
-// requests whose outcome is not OK are left out (KvCacheManager::PlanFitting).
+// Requests of a plan, for OpRecorder::Commit. `outcomes`: those of
+// KvCacheManager::PlanFitting, empty for Plan. Refused requests are recorded,
+// too, so that a replay makes the same call and refuses them again.
 std::string EncodeRequests(absl::Span<const StepRequest> requests,
                            absl::Span<const absl::Status> outcomes = {});
 

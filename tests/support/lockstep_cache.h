@@ -25,10 +25,10 @@ struct LockstepOptions {
   // Everything is compared at every `full_check_every`th call, and the
   // manager's own invariants are checked; the numbers, results and what the
   // call touched at every call.
-  uint32_t full_check_every = 64;
+  uint32_t full_check_every = 32;
   // At every so many calls Fingerprint() is taken before, so that a refused
   // one is seen to leave it as it was (it is O(blocks)).
-  uint32_t fingerprint_every = 64;
+  uint32_t fingerprint_every = 32;
   // The call that is declared a violation, to test what follows from one; 0:
   // none.
   uint64_t violate_at_call = 0;

@@ -29,7 +29,7 @@ Outcome Commit(const OpRecord& record, LockstepCache* cache) {
   std::vector<std::vector<KeyExtra>> extras;
   const std::vector<StepRequest> requests =
       internal::AsStepRequests(record.requests, &extras);
-  StatusCode code = cache->Plan(requests, /*fitting=*/false);
+  StatusCode code = cache->Plan(requests, record.fitting);
   if (code != StatusCode::kOk || !cache->ok()) return {code, 0};
   code = cache->Commit();
   if (code != StatusCode::kOk) return {code, 0};
