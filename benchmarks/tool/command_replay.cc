@@ -18,21 +18,21 @@ namespace paged_kv::tool {
 namespace {
 
 constexpr char kDetails[] =
-    "Gives the KV memory of every request of a trace to one policy and counts "
+    "Gives the KV memory of every request of a trace to one policy and counts\n"
     "what is found in the cache, what is wasted and why.\n"
     "\n"
-    "serial finishes each request before the next one starts: pure cache "
-    "behaviour, the same on every machine. trace uses the arrival times, the "
-    "batch scheduler and a model of how long a step takes (Qwen2.5-7B on one "
+    "serial finishes each request before the next one starts: pure cache\n"
+    "behaviour, the same on every machine. trace uses the arrival times, the\n"
+    "batch scheduler and a model of how long a step takes (Qwen2.5-7B on one\n"
     "H100), and shows the result at half and twice the model's constants.\n"
     "\n"
     "Examples:\n"
     "  pagedkv replay\n"
-    "  pagedkv replay --trace=mooncake_trace.jsonl --block_tokens=512 "
-    "--pool_blocks=10000\n"
+    "  pagedkv replay --trace=mooncake_trace.jsonl --block_tokens=512 \\\n"
+    "      --pool_blocks=10000\n"
     "  pagedkv replay --trace=azure_conv.csv --policy=contiguous --json\n"
-    "  pagedkv replay --trace=azure_conv.csv --concurrency=trace "
-    "--pool_fraction=0.1 --plot=conv.svg";
+    "  pagedkv replay --trace=azure_conv.csv --concurrency=trace \\\n"
+    "      --pool_fraction=0.1 --plot=conv.svg";
 
 class ReplayCommand : public Command {
  public:
@@ -61,7 +61,7 @@ class ReplayCommand : public Command {
           "--pool_blocks and --pool_fraction exclude each other; give one");
     }
     if (!plot_path_.empty()) {
-      PAGED_KV_RETURN_IF_ERROR(CheckPlotPath(plot_path_));
+      PAGED_KV_RETURN_IF_ERROR(CheckCanPlot(plot_path_));
     }
     PAGED_KV_ASSIGN_OR_RETURN(const Trace trace, trace_.Load(common_.seed));
     Progress progress(common_.ProgressStream(streams));
@@ -123,8 +123,9 @@ class ReplayCommand : public Command {
     AddNumber(app, "--step_tokens", &options_.serving.step_tokens, 1, 1u << 20,
               "trace: tokens computed per step at most")
         ->group(group);
-    app.add_flag("!--no_sensitivity", options_.sensitivity,
-                 "trace: leave out the replays with other model constants")
+    app.add_flag_callback(
+           "--no_sensitivity", [this] { options_.sensitivity = false; },
+           "trace: leave out the replays with other model constants")
         ->group(group);
   }
 

@@ -1,8 +1,9 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <exception>
+#include <algorithm>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -10,13 +11,18 @@
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "benchmarks/tool/command.h"
+#include "benchmarks/tool/trace_line_parser.h"
 
 // The commands, in the order of the help text. A new one is one line here.
-#define PAGED_KV_TOOL_COMMANDS(COMMAND) COMMAND(Replay)
+#define PAGED_KV_TOOL_COMMANDS(COMMAND) \
+  COMMAND(Replay)                       \
+  COMMAND(Fragmentation)
 
 namespace paged_kv::tool {
 
@@ -77,13 +83,28 @@ int RunTool(const std::vector<std::string>& arguments, ToolStreams& streams) {
     subcommands.push_back(sub);
   }
 
-  // CLI11 reports by throwing; nothing is thrown past this function.
   std::string program = "pagedkv";
-  for (const std::unique_ptr<Command>& command : commands) {
-    if (!arguments.empty() && arguments[0] == command->name()) {
-      absl::StrAppend(&program, " ", command->name());
+  const bool starts_with_command =
+      !arguments.empty() && !absl::StartsWith(arguments[0], "-");
+  if (starts_with_command || arguments.empty()) {
+    std::vector<std::string> names;
+    for (const auto& command : commands) names.push_back(command->name());
+    const bool known =
+        starts_with_command &&
+        std::find(names.begin(), names.end(), arguments[0]) != names.end();
+    if (!known) {
+      return Fail(streams, program,
+                  absl::StrCat(arguments.empty()
+                                   ? "no command"
+                                   : absl::StrCat("unknown command ",
+                                                  QuoteForError(arguments[0])),
+                               "; use ", absl::StrJoin(names, ", "),
+                               " or see 'pagedkv --help'"),
+                  kExitBadInput);
     }
+    absl::StrAppend(&program, " ", arguments[0]);
   }
+  // CLI11 reports by throwing; nothing is thrown past this function.
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::Success& help) {  // --help, --version

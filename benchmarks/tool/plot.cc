@@ -34,10 +34,12 @@ constexpr char kHowToInstall[] =
     "install gnuplot-nox) or leave the plot out";
 
 std::string Terminal(const Plot& plot, absl::string_view path) {
-  const char* type = absl::EndsWith(path, ".svg") ? "svg" : "pngcairo";
-  return absl::StrFormat(
-      "set terminal %s size %d,%d font 'DejaVu Sans,13' background '#ffffff'\n",
-      type, plot.width, plot.height);
+  // Font sizes are pixels in SVG and points in PNG; these look the same.
+  return absl::StrFormat("set terminal %s size %d,%d background '#ffffff'\n",
+                         absl::EndsWith(path, ".svg")
+                             ? "svg font 'DejaVu Sans,13'"
+                             : "pngcairo font 'DejaVu Sans,10'",
+                         plot.width, plot.height);
 }
 
 // Light grid behind the data, no frame on top and right.
@@ -46,7 +48,6 @@ constexpr char kLook[] =
     "set border 3 lc rgb '#444444'\n"
     "set tics nomirror out scale 0.5\n"
     "set grid ytics lc rgb '#dddddd' lt 1 lw 0.5\n"
-    "set title font ',15'\n"
     "set key noenhanced\n"
     "set style fill solid 0.9 noborder\n";
 
@@ -123,9 +124,9 @@ std::string PlotQuote(absl::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "''"}}), "'");
 }
 
-absl::Status CheckPlotPath(absl::string_view path) {
+absl::Status CheckCanPlot(absl::string_view path) {
   if (absl::EndsWith(path, ".svg") || absl::EndsWith(path, ".png")) {
-    return absl::OkStatus();
+    return RunGnuplot("");
   }
   return absl::InvalidArgumentError(
       absl::StrCat("cannot tell the kind of plot from '", path,
@@ -133,14 +134,16 @@ absl::Status CheckPlotPath(absl::string_view path) {
 }
 
 absl::Status WritePlot(const Plot& plot, const std::string& path) {
-  PAGED_KV_RETURN_IF_ERROR(CheckPlotPath(path));
+  PAGED_KV_RETURN_IF_ERROR(CheckCanPlot(path));
   // gnuplot would complain about the path in its own way, and only on screen.
   PAGED_KV_RETURN_IF_ERROR(WriteFile(path, ""));
   std::string script = Terminal(plot, path);
   absl::StrAppend(&script, "set output ", PlotQuote(path), "\n", kLook);
   for (const PlotData& data : plot.data) AppendData(data, &script);
   absl::StrAppend(&script, plot.script, "\nset output\n");
-  return RunGnuplot(script);
+  const absl::Status status = RunGnuplot(script);
+  if (!status.ok()) std::remove(path.c_str());
+  return status;
 }
 
 }  // namespace paged_kv::tool

@@ -46,12 +46,12 @@ struct Plot {
 // Draws with gnuplot into `path`, as SVG or PNG by its suffix. InvalidArgument
 // for another suffix or a path that cannot be written; FailedPrecondition,
 // saying what to install, if there is no gnuplot; Internal with gnuplot's own
-// words if it fails.
+// words if it fails. Leaves no file behind then.
 absl::Status WritePlot(const Plot& plot, const std::string& path);
 
-// InvalidArgument unless `path` ends in .svg or .png. For checks before long
-// work.
-absl::Status CheckPlotPath(absl::string_view path);
+// The errors of WritePlot() that can be known before long work: the suffix and
+// a missing gnuplot.
+absl::Status CheckCanPlot(absl::string_view path);
 
 // `text` as a gnuplot string, in single quotes and with no markup in it.
 std::string PlotQuote(absl::string_view text);

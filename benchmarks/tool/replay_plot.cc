@@ -64,8 +64,10 @@ Plot SerialPlot(const Trace& trace, const ReplaySummary& summary) {
       " noenhanced\n",
       "set xlabel 'requests served'\n"
       "set ylabel 'hit rate (% of prompt tokens)'\n"
-      "set yrange [0:100]\nset xrange [0:*]\nset format x \"%.0f\"\n"
-      "set key outside bottom center horizontal\n"
+      "set yrange [0:100]\nset xrange [0:",
+      trace.requests.size(),
+      "]\nset format x \"%.0f\"\n"
+      "set key outside bottom center horizontal width -2\n"
       "plot $hits using 1:2 with lines lw 1.5 lc rgb '",
       kSky, "' title ",
       PlotQuote(absl::StrCat("in windows of ", window, " requests")),
@@ -124,7 +126,8 @@ Plot TracePlot(const Trace& trace, const ReplaySummary& summary) {
       " noenhanced\n",
       "set xrange [0:*]\nset yrange [0:100]\n"
       "set ylabel 'share of the pool (%)'\nset format x ''\n"
-      "set key outside right center Left reverse\nplot ");
+      "set key at screen 0.80, graph 0.95 left top Left reverse samplen 2\n"
+      "plot ");
   for (const Band& band : kBands) {
     absl::StrAppendFormat(
         &plot.script,

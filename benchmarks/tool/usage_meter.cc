@@ -10,7 +10,7 @@
 namespace paged_kv::tool {
 namespace {
 
-constexpr size_t kMaxSamples = 4096;
+constexpr size_t kMaxSamples = 1024;
 
 SlotShares Scaled(const SlotShares& s, double factor) {
   return {s.live * factor,        s.tail * factor,   s.lookahead * factor,
@@ -39,9 +39,8 @@ absl::Status UsageMeter::Add(const UsageSample& sample,
         capacity_slots_, " (step ", steps_, ")"));
   }
   const double seconds = absl::ToDoubleSeconds(duration);
-  AddScaled(sample.slots, seconds, &slot_seconds_);
-  running_seconds_ += seconds * sample.running;
-  seconds_ += seconds;
+  all_.Add(sample, seconds);
+  if (sample.waiting > 0) loaded_.Add(sample, seconds);
   peak_running_ = std::max(peak_running_, sample.running);
   peak_allocated_ = std::max(peak_allocated_, sample.slots.Allocated());
 
@@ -59,21 +58,30 @@ absl::Status UsageMeter::Add(const UsageSample& sample,
   return absl::OkStatus();
 }
 
-SlotShares UsageMeter::SharesOfAllocated() const {
-  const double allocated = slot_seconds_.Allocated();
+void UsageMeter::Sums::Add(const UsageSample& sample, double duration_s) {
+  AddScaled(sample.slots, duration_s, &slot_seconds);
+  running_seconds += duration_s * sample.running;
+  seconds += duration_s;
+}
+
+SlotShares UsageMeter::SharesOfAllocated(When when) const {
+  const SlotShares& slot_seconds = SumsOf(when).slot_seconds;
+  const double allocated = slot_seconds.Allocated();
   if (allocated == 0) return {};
-  SlotShares shares = Scaled(slot_seconds_, 1 / allocated);
+  SlotShares shares = Scaled(slot_seconds, 1 / allocated);
   shares.cached = shares.quarantined = shares.free = 0;
   return shares;
 }
 
-SlotShares UsageMeter::SharesOfCapacity() const {
-  const double total = seconds_ * static_cast<double>(capacity_slots_);
-  return total == 0 ? SlotShares{} : Scaled(slot_seconds_, 1 / total);
+SlotShares UsageMeter::SharesOfCapacity(When when) const {
+  const Sums& sums = SumsOf(when);
+  const double total = sums.seconds * static_cast<double>(capacity_slots_);
+  return total == 0 ? SlotShares{} : Scaled(sums.slot_seconds, 1 / total);
 }
 
-double UsageMeter::MeanRunning() const {
-  return seconds_ == 0 ? 0 : running_seconds_ / seconds_;
+double UsageMeter::MeanRunning(When when) const {
+  const Sums& sums = SumsOf(when);
+  return sums.seconds == 0 ? 0 : sums.running_seconds / sums.seconds;
 }
 
 }  // namespace paged_kv::tool

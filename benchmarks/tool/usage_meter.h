@@ -47,27 +47,44 @@ class UsageMeter {
   // Internal if the states do not add up to the capacity.
   absl::Status Add(const UsageSample& sample, absl::Duration duration);
 
+  // Which moments an average is over.
+  enum class When {
+    kAlways,
+    kUnderLoad,  // requests were waiting; all moments if that never was so
+  };
+
   // Time-weighted share of allocated slots in each state that counts as
   // allocated. All zero if nothing ever was.
-  SlotShares SharesOfAllocated() const;
+  SlotShares SharesOfAllocated(When when = When::kAlways) const;
   // Time-weighted share of the capacity in each state.
-  SlotShares SharesOfCapacity() const;
+  SlotShares SharesOfCapacity(When when = When::kAlways) const;
   // Live slots / allocated slots.
   double EffectiveUtilisation() const { return SharesOfAllocated().live; }
 
-  double MeanRunning() const;
+  double MeanRunning(When when = When::kAlways) const;
   uint32_t peak_running() const { return peak_running_; }
   uint64_t peak_allocated() const { return peak_allocated_; }
   uint64_t steps() const { return steps_; }
 
-  // At most a few thousand moments, evenly spaced in steps, in order.
+  // At most a thousand moments, evenly spaced in steps, in order.
   const std::vector<UsageSample>& samples() const { return samples_; }
 
  private:
+  struct Sums {
+    SlotShares slot_seconds;
+    double running_seconds = 0;
+    double seconds = 0;
+
+    void Add(const UsageSample& sample, double duration_s);
+  };
+
+  const Sums& SumsOf(When when) const {
+    return when == When::kUnderLoad && loaded_.seconds > 0 ? loaded_ : all_;
+  }
+
   const uint64_t capacity_slots_;
-  SlotShares slot_seconds_;
-  double running_seconds_ = 0;
-  double seconds_ = 0;
+  Sums all_;
+  Sums loaded_;
   uint32_t peak_running_ = 0;
   uint64_t peak_allocated_ = 0;
   uint64_t steps_ = 0;
