@@ -8,23 +8,23 @@
 namespace paged_kv::internal {
 namespace {
 
-// What an eviction touches (the block, its node, the node's bucket, parent and
-// bucket chain) is scattered over memory and found by following links. Each
-// eviction therefore loads one stage of the next few ahead, so that its own
-// lines have arrived and its cost does not grow with the pool.
+// What an eviction touches (the block, its node, the node's bucket and parent)
+// is scattered over memory and found by following links. Each eviction
+// therefore loads one stage of the next few ahead, so that its own lines have
+// arrived and its cost does not grow with the pool.
 void PrefetchVictims(const CacheState& state, const BlockPool& pool,
                      BlockId victim) {
   const EvictionPolicy& policy = pool.policy();
   const PrefixIndex& index = *state.index;
-  BlockId next[6];
+  BlockId next[4];
   for (BlockId& id : next) {
     id = victim = policy.Next(victim);
     if (id == kNoBlock) return;
   }
-  index.PrefetchChain(pool.meta(next[0]).node);
+  index.PrefetchChain(index.TagOf(pool.meta(next[0]).node));
   index.PrefetchLinks(pool.meta(next[1]).node);
-  index.PrefetchNode(pool.meta(next[3]).node);
-  pool.Prefetch(next[5]);
+  index.PrefetchNode(pool.meta(next[2]).node);
+  pool.Prefetch(next[3]);
 }
 
 }  // namespace

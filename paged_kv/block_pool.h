@@ -13,6 +13,7 @@
 #include "paged_kv/cache_stats.h"
 #include "paged_kv/eviction_policy.h"
 #include "paged_kv/lazy_array.h"
+#include "paged_kv/prefetch.h"
 #include "paged_kv/types.h"
 
 namespace paged_kv::internal {
@@ -107,7 +108,10 @@ class BlockPool {
   }
 
   void Prefetch(BlockId id) const {
-    __builtin_prefetch(&blocks_.data()[id.value()]);
+    const BlockMeta* block = &blocks_.data()[id.value()];
+    PrefetchLine(block);
+    // May be in the next cache line.
+    PrefetchLine(reinterpret_cast<const char*>(block + 1) - 1);
   }
 
   // First broken invariant; leaves references to the caller. O(blocks).

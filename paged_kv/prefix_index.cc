@@ -18,8 +18,7 @@ absl::Status PrefixIndex::Create(const Config& config) {
   seed_ = config.seed;
   const size_t entries = size_t{config.nodes} + 1;
   PAGED_KV_RETURN_IF_ERROR(nodes_.Create(entries));
-  PAGED_KV_RETURN_IF_ERROR(serials_.Create(entries));
-  PAGED_KV_RETURN_IF_ERROR(heads_.Create(entries * places_.size()));
+  PAGED_KV_RETURN_IF_ERROR(heads_.Create(entries * (places_.size() - 1)));
   PAGED_KV_RETURN_IF_ERROR(tokens_.Create(entries * chunk_tokens_));
   PAGED_KV_RETURN_IF_ERROR(buckets_.Create(entries));
   PAGED_KV_RETURN_IF_ERROR(extras_.Create(config.extra_bytes));
@@ -43,7 +42,8 @@ uint32_t PrefixIndex::FindNode(uint32_t tag, const TokenId* tokens,
                                ContentSerial parent) const {
   for (uint32_t node = buckets_[Bucket(tag)]; node != 0;
        node = nodes_[node].next) {
-    if (nodes_[node].tag == tag && serials_[nodes_[node].parent] == parent &&
+    if (nodes_[node].tag == tag &&
+        nodes_[nodes_[node].parent].serial == parent &&
         std::memcmp(Tokens(node), tokens, chunk_tokens_ * sizeof(TokenId)) ==
             0 &&
         extras_.Equals(nodes_[node].extras, extras)) {
@@ -57,17 +57,17 @@ bool PrefixIndex::Find(uint32_t tag, const TokenId* tokens,
                        absl::string_view extras, PrefixCursor* cursor) const {
   const uint32_t node = FindNode(tag, tokens, extras, cursor->serial);
   if (node == 0) return false;
-  *cursor = {node, serials_[node]};
+  *cursor = {node, nodes_[node].serial};
   return true;
 }
 
 bool PrefixIndex::FindOrAdd(uint32_t tag, const TokenId* tokens,
                             absl::string_view extras, PrefixCursor* cursor) {
   if (Find(tag, tokens, extras, cursor)) return true;
-  PAGED_KV_CHECK(serials_[cursor->node] == cursor->serial);
+  PAGED_KV_CHECK(nodes_[cursor->node].serial == cursor->serial);
   const uint32_t node = AddNode(tag, tokens, extras, cursor->node);
   if (node == 0) return false;
-  *cursor = {node, serials_[node]};
+  *cursor = {node, nodes_[node].serial};
   return true;
 }
 
@@ -87,10 +87,15 @@ uint32_t PrefixIndex::AddNode(uint32_t tag, const TokenId* tokens,
   } else {
     ++never_used_;
   }
-  uint32_t& bucket = buckets_[Bucket(tag)];
-  node = {parent, bucket, tag, /*refs=*/0, extras_id};
-  bucket = id;
-  serials_[id] = ContentSerial(++last_serial_);
+  node = Node{};
+  node.serial = ContentSerial(++last_serial_);
+  node.parent = parent;
+  node.tag = tag;
+  node.extras = extras_id;
+  // Last in its bucket: evictions mostly take the oldest, and find it first.
+  uint32_t* link = &buckets_[Bucket(tag)];
+  while (*link != 0) link = &nodes_[*link].next;
+  *link = id;
   std::memcpy(Tokens(id), tokens, chunk_tokens_ * sizeof(TokenId));
   if (parent != 0) ++nodes_[parent].refs;
   if (events_.enabled()) {
@@ -114,7 +119,7 @@ void PrefixIndex::Unpin(uint32_t node) {
 
 void PrefixIndex::Attach(uint32_t node, uint32_t place, BlockId block) {
   BlockPool& pool = *places_[place].pool;
-  uint32_t& head = heads_[HeadIndex(node, place)];
+  uint32_t& head = Head(node, place);
   if (head == 0) {
     pool.AttachFirst(block, node);
     head = block.value() + 1;
@@ -130,7 +135,7 @@ void PrefixIndex::Detach(BlockPool* pool, BlockId block) {
   const BlockId next = pool->Detach(block, &was_first);
   if (!was_first) return;
   const uint32_t place = PlaceOf(node, pool, block);
-  heads_[HeadIndex(node, place)] = next.value() + 1;
+  Head(node, place) = next.value() + 1;
   if (next != kNoBlock) return;
   Emit(CacheEvent::Kind::kRemoved, node, place);
   DropUnused(node);
@@ -190,8 +195,8 @@ void PrefixIndex::Emit(CacheEvent::Kind kind, uint32_t node, uint32_t place) {
 }
 
 uint64_t PrefixIndex::BytesPerNode() const {
-  return sizeof(Node) + sizeof(ContentSerial) + sizeof(uint32_t) +
-         sizeof(uint32_t) * places_.size();
+  return sizeof(Node) + sizeof(uint32_t) * (places_.size() - 1) +
+         sizeof(uint32_t);  // a bucket
 }
 
 absl::Status PrefixIndex::CheckInvariants(uint64_t pins) const {

@@ -17,6 +17,7 @@
 #include "paged_kv/extras_store.h"
 #include "paged_kv/kv_cache_options.h"
 #include "paged_kv/lazy_array.h"
+#include "paged_kv/prefetch.h"
 #include "paged_kv/types.h"
 
 namespace paged_kv::internal {
@@ -70,7 +71,12 @@ class PrefixIndex {
                     absl::string_view extras) const;
   uint32_t TagOf(uint32_t node) const { return nodes_[node].tag; }
   void Prefetch(uint32_t tag) const {
-    __builtin_prefetch(&buckets_.data()[Bucket(tag)]);
+    PrefetchLine(&buckets_.data()[Bucket(tag)]);
+  }
+
+  void PrefetchChain(uint32_t tag) const {
+    const uint32_t node = buckets_[Bucket(tag)];
+    PrefetchLine(&nodes_.data()[node]);
   }
 
   // Moves `*cursor` to its child with this chunk; false if there is none.
@@ -87,7 +93,8 @@ class PrefixIndex {
 
   // First block of a node's place; kNoBlock if it has none.
   BlockId First(uint32_t node, uint32_t place) const {
-    return BlockId(heads_[HeadIndex(node, place)] - 1);
+    return BlockId(
+        (place == 0 ? nodes_[node].head : heads_[HeadIndex(node, place)]) - 1);
   }
   uint32_t places() const { return static_cast<uint32_t>(places_.size()); }
 
@@ -98,20 +105,21 @@ class PrefixIndex {
 
   PrefixCursor Parent(const PrefixCursor& cursor) const {
     const uint32_t parent = nodes_[cursor.node].parent;
-    return {parent, serials_[parent]};
+    return {parent, nodes_[parent].serial};
   }
 
-  // Loads what evicting a block of this node will touch, in two rounds.
+  // Loads what evicting a block of this node and adding another in its place
+  // will touch: first the node, then what the node names.
   void PrefetchNode(uint32_t node) const {
-    __builtin_prefetch(&nodes_.data()[node]);
-    __builtin_prefetch(&heads_.data()[HeadIndex(node, 0)]);
+    PrefetchLine(&nodes_.data()[node]);
+    PrefetchLine(Tokens(node));
+    if (places_.size() > 1) {
+      PrefetchLine(&heads_.data()[HeadIndex(node, 1)]);
+    }
   }
   void PrefetchLinks(uint32_t node) const {
-    __builtin_prefetch(&buckets_.data()[Bucket(nodes_[node].tag)]);
-    __builtin_prefetch(&nodes_.data()[nodes_[node].parent]);
-  }
-  void PrefetchChain(uint32_t node) const {
-    __builtin_prefetch(&nodes_.data()[buckets_[Bucket(nodes_[node].tag)]]);
+    Prefetch(nodes_[node].tag);
+    PrefetchLine(&nodes_.data()[nodes_[node].parent]);
   }
 
   EventRing& events() { return events_; }
@@ -127,19 +135,27 @@ class PrefixIndex {
   absl::Status CheckInvariants(uint64_t pins) const;
 
  private:
-  struct Node {
+  // Half a cache line, which it never straddles.
+  struct alignas(32) Node {
+    ContentSerial serial;
     uint32_t parent;
     uint32_t next;    // in its bucket, or on the free list; 0: end
     uint32_t tag;     // hash of the prefix, chained from chunk to chunk
     uint32_t refs;    // children and pins
     uint32_t extras;  // ExtrasStore id
+    uint32_t head;    // first block of place 0, id + 1; 0: none
   };
+  static_assert(sizeof(Node) == 32, "the budget of docs/design.md");
 
   size_t Bucket(uint32_t tag) const {
     return static_cast<size_t>(uint64_t{tag} * buckets_.size() >> 32);
   }
+  // REQUIRES: place > 0.
   size_t HeadIndex(uint32_t node, uint32_t place) const {
-    return size_t{node} * places_.size() + place;
+    return size_t{node} * (places_.size() - 1) + place - 1;
+  }
+  uint32_t& Head(uint32_t node, uint32_t place) {
+    return place == 0 ? nodes_[node].head : heads_[HeadIndex(node, place)];
   }
   TokenId* Tokens(uint32_t node) {
     return tokens_.data() + size_t{node} * chunk_tokens_;
@@ -165,8 +181,7 @@ class PrefixIndex {
 
   // Indexed by node; entry 0 is the root.
   LazyArray<Node> nodes_;
-  LazyArray<ContentSerial> serials_;
-  LazyArray<uint32_t> heads_;         // [node][place]: first block + 1
+  LazyArray<uint32_t> heads_;         // [node][places - 1]: from place 1 on
   LazyArray<TokenId> tokens_;         // [node][chunk_tokens]
   LazyArray<uint32_t> buckets_;       // first node
   LazyArray<ContentDigest> digests_;  // only with events
