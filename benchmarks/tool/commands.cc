@@ -22,6 +22,7 @@
 // The commands, in the order of the help text. A new one is one line here.
 #define PAGED_KV_TOOL_COMMANDS(COMMAND) \
   COMMAND(Replay)                       \
+  COMMAND(Stress)                       \
   COMMAND(Fragmentation)
 
 namespace paged_kv::tool {

@@ -46,13 +46,15 @@ std::string Inconsistency(const CacheStats& stats, uint32_t block_tokens) {
 // Admits, grows and frees until told to stop, sharing prompts with others.
 void Serve(ThreadSafeKvCache* cache, int32_t thread, int rounds) {
   for (int round = 0; round < rounds; ++round) {
-    const auto admission =
-        cache->Allocate(Text(round % 5, 30) + Text(100 + thread, 3));
-    if (!admission.ok()) {
+    const std::vector<TokenId> prompt =
+        Text(round % 5, 30) + Text(100 + thread, 3);
+    auto admission = cache->Allocate(prompt);
+    while (!admission.ok()) {
       // Blocks or steps are short now: whoever has them gives them back.
-      EXPECT_EQ(admission.status().code(),
+      ASSERT_EQ(admission.status().code(),
                 absl::StatusCode::kResourceExhausted);
-      continue;
+      std::this_thread::yield();
+      admission = cache->Allocate(prompt);
     }
     // Steps retire in order: another thread's may come first, and that thread
     // may have retired ours already.
