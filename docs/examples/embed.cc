@@ -5,6 +5,7 @@
 // one is forked, and all decode together. The "model" is a function that makes
 // up Q, K and V, so that every attention result can be checked at the end.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -32,8 +33,10 @@ using paged_kv::KvCacheOptions;
 using paged_kv::PageTable;
 using paged_kv::PlannedSequence;
 using paged_kv::SequenceId;
+using paged_kv::StepId;
 using paged_kv::StepPlan;
 using paged_kv::StepRequest;
+using paged_kv::StepView;
 using paged_kv::TokenId;
 
 constexpr uint32_t kLayers = 2;
@@ -109,69 +112,31 @@ class Engine {
         std::move(cache), {group.shape, layout, options.host_blocks.value()}));
   }
 
-  // One forward pass. Prints what it did; returns the ids of its sequences.
+  // One forward pass; returns the ids of its sequences.
   absl::StatusOr<std::vector<SequenceId>> Step(
       const std::vector<StepRequest>& requests) {
+    // [README]
     PAGED_KV_ASSIGN_OR_RETURN(StepPlan plan, cache_->Plan(requests));
-    PAGED_KV_ASSIGN_OR_RETURN(const paged_kv::StepId step,
-                              cache_->Commit(std::move(plan)));
-    PAGED_KV_ASSIGN_OR_RETURN(const paged_kv::StepView view,
-                              cache_->View(step));
-
-    // Where K/V lies and where the new tokens' K/V goes.
-    PAGED_KV_ASSIGN_OR_RETURN(const paged_kv::PageTableSize size,
-                              cache_->TableSize(step, kGroup));
-    std::vector<int32_t> indptr(size.sequences + 1), pages(size.pages),
-        last(size.sequences), first(size.sequences);
-    PAGED_KV_ASSIGN_OR_RETURN(
-        const PageTable table,
-        cache_->ExportPageTable(step, kGroup,
-                                {absl::MakeSpan(indptr), absl::MakeSpan(pages),
-                                 absl::MakeSpan(last), absl::MakeSpan(first)}));
-    std::vector<TokenId> tokens;
-    std::vector<uint32_t> positions;
-    std::vector<int32_t> qo_indptr = {0};
-    for (const PlannedSequence& sequence : view.sequences) {
-      PAGED_KV_ASSIGN_OR_RETURN(const absl::Span<const TokenId> history,
-                                cache_->Tokens(sequence.id));
-      for (uint32_t i = 0; i < sequence.new_tokens.value(); ++i) {
-        positions.push_back(sequence.first_new.value() + i);
-        tokens.push_back(history[positions.back()]);
-      }
-      qo_indptr.push_back(static_cast<int32_t>(tokens.size()));
-    }
-    std::vector<int64_t> slots(tokens.size());
-    PAGED_KV_RETURN_IF_ERROR(
-        cache_->ExportSlotMapping(step, kGroup, absl::MakeSpan(slots)));
-
-    // Copy-on-write first, then layer by layer: write K/V, attend.
-    std::vector<paged_kv::attention::PageCopy> copies;
-    for (const BlockCopy& copy : view.copies) {
-      copies.push_back(
-          {copy.source.value(), copy.target.value(), copy.filled_tokens});
-    }
-    PAGED_KV_RETURN_IF_ERROR(CopyBlocks(pages_, copies, threads_));
+    PAGED_KV_ASSIGN_OR_RETURN(StepId step, cache_->Commit(std::move(plan)));
+    PAGED_KV_ASSIGN_OR_RETURN(StepView view, cache_->View(step));
+    PAGED_KV_ASSIGN_OR_RETURN(StepInputs in, ExportInputs(step, view));
+    PAGED_KV_RETURN_IF_ERROR(CopyBlocks(pages_, in.copies, threads_));
     for (uint32_t layer = 0; layer < kLayers; ++layer) {
-      const auto k = ProjectRows(1, tokens, positions, layer, kKvHeads);
-      const auto v = ProjectRows(2, tokens, positions, layer, kKvHeads);
-      const auto q = ProjectRows(0, tokens, positions, layer, kQueryHeads);
+      const auto k = ProjectRows(1, in.tokens, in.positions, layer, kKvHeads);
+      const auto v = ProjectRows(2, in.tokens, in.positions, layer, kKvHeads);
       PAGED_KV_RETURN_IF_ERROR(
-          AppendKv(pages_, layer, {k.data()}, {v.data()}, slots, threads_));
+          AppendKv(pages_, layer, {k.data()}, {v.data()}, in.slots, threads_));
+      const auto q =
+          ProjectRows(0, in.tokens, in.positions, layer, kQueryHeads);
       std::vector<float> out(q.size());
       PAGED_KV_RETURN_IF_ERROR(
-          PagedPrefill({pages_, layer, table, kQueryHeads, q}, qo_indptr, {},
-                       {absl::MakeSpan(out), {}}, threads_));
-      Check(view, qo_indptr, layer, out);
+          PagedPrefill({pages_, layer, in.table, kQueryHeads, q}, in.qo_indptr,
+                       {}, {absl::MakeSpan(out), {}}, threads_));
+      Check(view, in.qo_indptr, layer, out);
     }
-    std::vector<SequenceId> ids;
-    for (const PlannedSequence& sequence : view.sequences) {
-      std::printf("  sequence %zu: %u tokens found, %u computed\n", ids.size(),
-                  sequence.first_new.value(), sequence.new_tokens.value());
-      ids.push_back(sequence.id);
-    }
-    if (!copies.empty())
-      std::printf("  %zu block copied before it was written\n", copies.size());
+    const std::vector<SequenceId> ids = Report(view);
     PAGED_KV_RETURN_IF_ERROR(cache_->Retire(step));
+    // [/README]
     return ids;
   }
 
@@ -183,10 +148,68 @@ class Engine {
          const paged_kv::attention::KvPages& pages)
       : cache_(std::move(cache)), pages_(pages) {}
 
+  // What a step's kernels read, in the order of its sequences.
+  struct StepInputs {
+    std::vector<TokenId> tokens;        // to compute
+    std::vector<uint32_t> positions;    // of these
+    std::vector<int32_t> qo_indptr{0};  // rows of each sequence
+    std::vector<int64_t> slots;         // where their K/V goes
+    std::vector<paged_kv::attention::PageCopy> copies;
+    std::vector<int32_t> indptr, page_indices, last_page_tokens, first_token;
+    PageTable table;  // over these four
+  };
+
+  absl::StatusOr<StepInputs> ExportInputs(StepId step, const StepView& view) {
+    StepInputs in;
+    for (const PlannedSequence& sequence : view.sequences) {
+      PAGED_KV_ASSIGN_OR_RETURN(const absl::Span<const TokenId> history,
+                                cache_->Tokens(sequence.id));
+      for (uint32_t i = 0; i < sequence.new_tokens.value(); ++i) {
+        in.positions.push_back(sequence.first_new.value() + i);
+        in.tokens.push_back(history[in.positions.back()]);
+      }
+      in.qo_indptr.push_back(static_cast<int32_t>(in.tokens.size()));
+    }
+    for (const BlockCopy& copy : view.copies) {
+      in.copies.push_back(
+          {copy.source.value(), copy.target.value(), copy.filled_tokens});
+    }
+    in.slots.resize(in.tokens.size());
+    PAGED_KV_RETURN_IF_ERROR(
+        cache_->ExportSlotMapping(step, kGroup, absl::MakeSpan(in.slots)));
+    PAGED_KV_ASSIGN_OR_RETURN(const paged_kv::PageTableSize size,
+                              cache_->TableSize(step, kGroup));
+    in.indptr.resize(size.sequences + 1);
+    in.page_indices.resize(size.pages);
+    in.last_page_tokens.resize(size.sequences);
+    in.first_token.resize(size.sequences);
+    PAGED_KV_ASSIGN_OR_RETURN(
+        in.table, cache_->ExportPageTable(step, kGroup,
+                                          {absl::MakeSpan(in.indptr),
+                                           absl::MakeSpan(in.page_indices),
+                                           absl::MakeSpan(in.last_page_tokens),
+                                           absl::MakeSpan(in.first_token)}));
+    return in;
+  }
+
+  std::vector<SequenceId> Report(const StepView& view) const {
+    std::vector<SequenceId> ids;
+    for (const PlannedSequence& sequence : view.sequences) {
+      std::printf("  sequence %zu: %u tokens in the cache, %u computed\n",
+                  ids.size(), sequence.first_new.value(),
+                  sequence.new_tokens.value());
+      ids.push_back(sequence.id);
+    }
+    if (!view.copies.empty()) {
+      std::printf("  %zu block copied before it was written\n",
+                  view.copies.size());
+    }
+    return ids;
+  }
+
   // Compares the last query of every sequence with the reference.
-  void Check(const paged_kv::StepView& view,
-             const std::vector<int32_t>& qo_indptr, uint32_t layer,
-             const std::vector<float>& out) {
+  void Check(const StepView& view, const std::vector<int32_t>& qo_indptr,
+             uint32_t layer, const std::vector<float>& out) {
     for (size_t i = 0; i < view.sequences.size(); ++i) {
       const PlannedSequence& sequence = view.sequences[i];
       const auto known = cache_->Tokens(sequence.id);
