@@ -24,7 +24,7 @@ inline constexpr uint32_t kMaxGroups = 64;
 enum class MemoryMode : uint8_t {
   kMetadataOnly,  // the engine; the manager only hands out page indices
   kCallerMemory,  // the engine, described by KvCacheOptions::layouts
-  kOwnMemory,     // the manager: 2 MiB-aligned host memory
+  kOwnMemory,     // the manager: host memory, 2 MiB-aligned from 2 MiB on
 };
 
 // 64-bit hash of `bytes` bytes at `data`. A collision costs a comparison,
