@@ -53,9 +53,7 @@ class Simulation {
     if (!Failed()) CheckEmpty();
   }
 
-  uint64_t preemptions() const { return scheduler_->Stats().preemptions; }
-  uint64_t prefix_waits() const { return scheduler_->Stats().prefix_waits; }
-  uint64_t finished() const { return scheduler_->Stats().finished; }
+  BatchSchedulerStats Stats() const { return scheduler_->Stats(); }
 
  private:
   static bool Failed() { return ::testing::Test::HasFatalFailure(); }
@@ -292,7 +290,6 @@ class Simulation {
         done.costs.prefix_wait_steps,
         scheduler_->options().max_prefix_wait_steps * seen.request.samples);
     ASSERT_LE(done.costs.preemptions, MaxPreemptions(seen));
-    max_preemptions_ = std::max(max_preemptions_, done.costs.preemptions);
   }
 
   void CheckSample(const Seen& seen, const FinishedRequest& done, uint32_t i) {
@@ -396,12 +393,13 @@ class Simulation {
   uint64_t last_id_ = 0;
   uint64_t steps_ = 0;
   uint32_t known_ = 0;  // accepted and not taken
-  uint32_t max_preemptions_ = 0;
 };
 
 struct Totals {
   uint64_t finished = 0;
   uint64_t preemptions = 0;
+  uint32_t max_preemptions = 0;  // of one sequence
+  uint64_t stalls = 0;
   uint64_t prefix_waits = 0;
 };
 
@@ -410,9 +408,13 @@ void RunSeed(uint64_t seed, Totals* totals) {
   Simulation simulation(seed);
   ASSERT_FALSE(::testing::Test::HasFatalFailure());
   simulation.Run(/*ticks=*/600);
-  totals->finished += simulation.finished();
-  totals->preemptions += simulation.preemptions();
-  totals->prefix_waits += simulation.prefix_waits();
+  const BatchSchedulerStats stats = simulation.Stats();
+  totals->finished += stats.finished;
+  totals->preemptions += stats.preemptions;
+  totals->max_preemptions =
+      std::max(totals->max_preemptions, stats.max_preemptions);
+  totals->stalls += stats.stalls;
+  totals->prefix_waits += stats.prefix_waits;
 }
 
 TEST(BatchSchedulerSimulationTest, EveryRequestEndsOnceAndRight) {
@@ -430,11 +432,14 @@ TEST(BatchSchedulerSimulationTest, EveryRequestEndsOnceAndRight) {
   // The traffic is worth its time only if it gets into trouble.
   EXPECT_GT(totals.finished, 10000u);
   EXPECT_GT(totals.preemptions, 1000u);
+  EXPECT_GT(totals.stalls, 1000u);
   EXPECT_GT(totals.prefix_waits, 100u);
-  std::printf("%llu requests, %llu preemptions, %llu waits for a prefix\n",
-              static_cast<unsigned long long>(totals.finished),
-              static_cast<unsigned long long>(totals.preemptions),
-              static_cast<unsigned long long>(totals.prefix_waits));
+  std::printf("%s\n",
+              absl::StrCat(totals.finished, " requests, ", totals.preemptions,
+                           " preemptions, at most ", totals.max_preemptions,
+                           " of one sequence, ", totals.stalls, " pauses, ",
+                           totals.prefix_waits, " waits for a prefix")
+                  .c_str());
 }
 
 }  // namespace
