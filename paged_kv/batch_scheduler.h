@@ -120,7 +120,8 @@ class BatchScheduler {
   // outputs one after the other. Tokens of requests that have meanwhile ended
   // are ignored, but must be there. Steps complete in the order in which they
   // were scheduled; FailedPrecondition otherwise, InvalidArgument if
-  // tokens.size() != ScheduledStep::outputs.
+  // tokens.size() != ScheduledStep::outputs. NotFound if others have freed a
+  // sequence of the step; the rest of it is done nevertheless.
   absl::Status Complete(StepId step, absl::Span<const TokenId> tokens);
 
   // The next request that ended, in the order of ending.
