@@ -21,6 +21,7 @@
 
 // The commands, in the order of the help text. A new one is one line here.
 #define PAGED_KV_TOOL_COMMANDS(COMMAND) \
+  COMMAND(Demo)                         \
   COMMAND(Replay)                       \
   COMMAND(Stress)                       \
   COMMAND(Fragmentation)

@@ -57,7 +57,15 @@ std::string FragmentationCsv(const std::vector<FragmentationRow>& rows);
 nlohmann::ordered_json FragmentationJson(
     const Trace& trace, const FragmentationOptions& options,
     const std::vector<FragmentationRow>& rows, uint64_t seed);
-// Policies side by side, and the paged ones over block sizes.
+// "400 requests of x, 16 GiB of KV memory (299,593 tokens of Qwen2.5-7B)".
+std::string DescribeFragmentation(const Trace& trace,
+                                  const FragmentationOptions& options);
+// The upper half of a picture of 2 x 2 panels: what the memory holds and how
+// many requests run, by policy. The script is left open for two more panels
+// and "unset multiplot".
+Plot PoliciesPlot(const std::string& title,
+                  const std::vector<FragmentationRow>& rows);
+// The same above the paged policies over block sizes.
 Plot FragmentationPlot(const Trace& trace, const FragmentationOptions& options,
                        const std::vector<FragmentationRow>& rows);
 

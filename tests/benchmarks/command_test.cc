@@ -95,10 +95,9 @@ TEST_P(BadUseTest, IsOneLineAndExitCodeTwo) {
 INSTANTIATE_TEST_SUITE_P(
     Flags, BadUseTest,
     testing::Values(
-        BadUse{"no command", {}, "no command; use replay"},
-        BadUse{"unknown command",
-               {"reply"},
-               "unknown command 'reply'; use replay"},
+        BadUse{"no command", {}, "no command; use demo, replay"},
+        BadUse{
+            "unknown command", {"reply"}, "unknown command 'reply'; use demo"},
         BadUse{"unknown flag", {"replay", "--block_size=16"}, "--block_size"},
         BadUse{"zero blocks",
                {"replay", "--block_tokens=0"},
