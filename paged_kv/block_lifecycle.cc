@@ -21,7 +21,7 @@ void PrefetchVictims(const CacheState& state, const BlockPool& pool,
     id = victim = policy.Next(victim);
     if (id == kNoBlock) return;
   }
-  index.PrefetchChain(index.TagOf(pool.meta(next[0]).node));
+  index.PrefetchChain(pool.meta(next[0]).node);
   index.PrefetchLinks(pool.meta(next[1]).node);
   index.PrefetchNode(pool.meta(next[2]).node);
   pool.Prefetch(next[3]);

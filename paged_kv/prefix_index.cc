@@ -37,6 +37,19 @@ uint32_t PrefixIndex::ChunkTag(uint32_t parent, const TokenId* tokens,
   return static_cast<uint32_t>(hash >> 32);
 }
 
+void PrefixIndex::Advance(Probe* probe) const {
+  if (probe->in_chain && nodes_[probe->node].tag == probe->tag) {
+    PrefetchLine(Tokens(probe->node));
+    const BlockId first = First(probe->node, 0);
+    if (first != kNoBlock) places_[0].pool->Prefetch(first);
+    return;
+  }
+  probe->node =
+      probe->in_chain ? nodes_[probe->node].next : buckets_[Bucket(probe->tag)];
+  probe->in_chain = true;
+  PrefetchLine(&nodes_.data()[probe->node]);
+}
+
 uint32_t PrefixIndex::FindNode(uint32_t tag, const TokenId* tokens,
                                absl::string_view extras,
                                ContentSerial parent) const {

@@ -70,14 +70,19 @@ class PrefixIndex {
   uint32_t ChunkTag(uint32_t parent, const TokenId* tokens,
                     absl::string_view extras) const;
   uint32_t TagOf(uint32_t node) const { return nodes_[node].tag; }
-  void Prefetch(uint32_t tag) const {
-    PrefetchLine(&buckets_.data()[Bucket(tag)]);
-  }
 
-  void PrefetchChain(uint32_t tag) const {
-    const uint32_t node = buckets_[Bucket(tag)];
-    PrefetchLine(&nodes_.data()[node]);
+  // A Find() that is still to come. Each Advance() goes one step along its way
+  // and asks for what the next step, or at last Find(), reads.
+  struct Probe {
+    uint32_t tag;
+    uint32_t node;
+    bool in_chain;
+  };
+  Probe StartProbe(uint32_t tag) const {
+    PrefetchLine(&buckets_.data()[Bucket(tag)]);
+    return {tag, 0, false};
   }
+  void Advance(Probe* probe) const;
 
   // Moves `*cursor` to its child with this chunk; false if there is none.
   bool Find(uint32_t tag, const TokenId* tokens, absl::string_view extras,
@@ -118,8 +123,11 @@ class PrefixIndex {
     }
   }
   void PrefetchLinks(uint32_t node) const {
-    Prefetch(nodes_[node].tag);
+    PrefetchLine(&buckets_.data()[Bucket(nodes_[node].tag)]);
     PrefetchLine(&nodes_.data()[nodes_[node].parent]);
+  }
+  void PrefetchChain(uint32_t node) const {
+    PrefetchLine(&nodes_.data()[buckets_[Bucket(nodes_[node].tag)]]);
   }
 
   EventRing& events() { return events_; }

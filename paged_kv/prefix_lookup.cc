@@ -8,6 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "paged_kv/check.h"
+#include "paged_kv/chunk_stream.h"
 
 namespace paged_kv::internal {
 namespace {
@@ -70,32 +71,11 @@ PrefixHit FindPrefix(const CacheState& state, const TokenId* tokens,
   const uint32_t chunks = (prompt_tokens - 1) / chunk_tokens;
 
   absl::InlinedVector<GroupCoverage, kMaxGroups> coverage(state.groups.size());
-  // Hashes need no look-up, so those of the next chunks are made ahead and
-  // their buckets are on the way while the present one is compared.
-  constexpr uint32_t kAhead = 8;
-  struct Pending {
-    uint32_t tag;
-    absl::string_view extras;
-  };
-  Pending pending[kAhead];
-  uint32_t hashed = 0;
-  uint32_t last_tag = 0;
-
+  ChunkStream stream(index, tokens, 0, chunks, /*parent_tag=*/0, frames);
   PrefixCursor cursor;
   for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    for (; hashed < std::min(chunks, chunk + kAhead); ++hashed) {
-      Pending& next = pending[hashed % kAhead];
-      next.extras = CutExtrasBefore((hashed + 1) * chunk_tokens, &frames);
-      next.tag = index.ChunkTag(
-          last_tag, tokens + size_t{hashed} * chunk_tokens, next.extras);
-      last_tag = next.tag;
-      index.Prefetch(next.tag);
-    }
-    const Pending& here = pending[chunk % kAhead];
-    if (!index.Find(here.tag, tokens + size_t{chunk} * chunk_tokens,
-                    here.extras, &cursor)) {
-      break;
-    }
+    const ChunkStream::Chunk& here = stream.Next();
+    if (!index.Find(here.tag, here.tokens, here.extras, &cursor)) break;
     const uint32_t end = (chunk + 1) * chunk_tokens;
     bool usable = true;
     bool hopeless = false;
@@ -121,18 +101,15 @@ void IndexWritten(CacheState* state, uint32_t slot) {
   const uint32_t ready = std::min(sequence.written, sequence.known);
   if ((sequence.indexed_chunks + 1) * uint64_t{chunk_tokens} > ready) return;
 
-  absl::string_view frames = state->sequences.ExtrasOf(slot);
-  CutExtrasBefore(sequence.indexed_chunks * chunk_tokens, &frames);
-  const TokenId* tokens = state->sequences.tokens(slot);
-  while ((sequence.indexed_chunks + 1) * uint64_t{chunk_tokens} <= ready) {
+  const uint32_t end = ready / chunk_tokens;
+  ChunkStream stream(
+      index, state->sequences.tokens(slot), sequence.indexed_chunks, end,
+      index.TagOf(sequence.cursor.node), state->sequences.ExtrasOf(slot));
+  while (sequence.indexed_chunks < end) {
     const uint32_t chunk = sequence.indexed_chunks;
-    const TokenId* chunk_values = tokens + size_t{chunk} * chunk_tokens;
-    const absl::string_view extras =
-        CutExtrasBefore((chunk + 1) * chunk_tokens, &frames);
+    const ChunkStream::Chunk& here = stream.Next();
     PrefixCursor cursor = sequence.cursor;
-    const uint32_t tag =
-        index.ChunkTag(index.TagOf(cursor.node), chunk_values, extras);
-    if (!index.FindOrAdd(tag, chunk_values, extras, &cursor)) {
+    if (!index.FindOrAdd(here.tag, here.tokens, here.extras, &cursor)) {
       // No room. What follows could not be found without this chunk.
       ++state->unshared_chunks;
       sequence.share = false;

@@ -15,6 +15,7 @@
 #include "paged_kv/block_lifecycle.h"
 #include "paged_kv/cache_state.h"
 #include "paged_kv/check.h"
+#include "paged_kv/chunk_stream.h"
 
 namespace paged_kv::benchmarks {
 
@@ -22,6 +23,19 @@ class PagedCache {
  public:
   using Block = BlockId;
   using Prefix = internal::PrefixCursor;
+
+  class Chunks {
+   public:
+    Chunks(const PagedCache& cache, const Prefix& prefix,
+           absl::Span<const TokenId> tokens)
+        : stream_(*cache.state_.index, tokens.data(), /*first=*/0,
+                  static_cast<uint32_t>(tokens.size() / kBlockTokens),
+                  cache.state_.index->TagOf(prefix.node), /*frames=*/{}) {}
+    const internal::ChunkStream::Chunk& Next() { return stream_.Next(); }
+
+   private:
+    internal::ChunkStream stream_;
+  };
 
   explicit PagedCache(uint32_t blocks) {
     KvCacheOptions options;
@@ -35,28 +49,20 @@ class PagedCache {
   }
 
   Block Take() { return TakeBlock(&state_, state_.pools[0].get()); }
-  void Expect(const Prefix& prefix, absl::Span<const TokenId> tokens) {
-    const internal::PrefixIndex& index = *state_.index;
-    tag_ = index.ChunkTag(index.TagOf(prefix.node), tokens.data(), {});
-    index.Prefetch(tag_);
-    expected_ = tokens.data();
-  }
-  void Index(Prefix* prefix, absl::Span<const TokenId> tokens, Block block) {
-    internal::PrefixIndex& index = *state_.index;
-    if (expected_ != tokens.data()) Expect(*prefix, tokens);
-    expected_ = nullptr;
+  void Index(Prefix* prefix, Chunks* chunks, Block block) {
+    const internal::ChunkStream::Chunk& chunk = chunks->Next();
     state_.pools[0]->SetFill(block, kBlockTokens, 0);
-    PAGED_KV_CHECK(index.FindOrAdd(tag_, tokens.data(), {}, prefix));
-    index.Attach(prefix->node, /*place=*/0, block);
+    PAGED_KV_CHECK(
+        state_.index->FindOrAdd(chunk.tag, chunk.tokens, chunk.extras, prefix));
+    state_.index->Attach(prefix->node, /*place=*/0, block);
   }
-  bool Find(Prefix* prefix, absl::Span<const TokenId> tokens, Block* block) {
-    internal::PrefixIndex& index = *state_.index;
-    Expect(*prefix, tokens);
-    expected_ = nullptr;
-    if (!index.Find(tag_, tokens.data(), {}, prefix)) return false;
-    *block = index.First(prefix->node, /*place=*/0);
-    // A node may outlive its block; its content has to be made again.
-    if (*block == kNoBlock) return false;
+  bool Find(Prefix* prefix, Chunks* chunks, Block* block) {
+    const internal::ChunkStream::Chunk& chunk = chunks->Next();
+    if (!state_.index->Find(chunk.tag, chunk.tokens, chunk.extras, prefix)) {
+      return false;
+    }
+    *block = state_.index->First(prefix->node, /*place=*/0);
+    PAGED_KV_CHECK(*block != kNoBlock);  // no node without a block here
     state_.pools[0]->AddRef(*block);
     return true;
   }
@@ -65,12 +71,8 @@ class PagedCache {
   }
   uint32_t IdOf(Block block) const { return block.value(); }
 
-  const internal::CacheState& state() const { return state_; }
-
  private:
   internal::CacheState state_;
-  uint32_t tag_ = 0;  // of the tokens at expected_
-  const TokenId* expected_ = nullptr;
 };
 
 class NaiveCache {
@@ -80,17 +82,29 @@ class NaiveCache {
     uint64_t serial = 0;
   };
 
+  class Chunks {
+   public:
+    Chunks(const NaiveCache&, const Prefix&, absl::Span<const TokenId> tokens)
+        : rest_(tokens) {}
+    absl::Span<const TokenId> Next() {
+      const auto next = rest_.first(kBlockTokens);
+      rest_.remove_prefix(kBlockTokens);
+      return next;
+    }
+
+   private:
+    absl::Span<const TokenId> rest_;
+  };
+
   explicit NaiveCache(uint32_t blocks) : cache_(blocks) {}
 
   Block Take() { return cache_.Take(); }
-  void Expect(const Prefix&, absl::Span<const TokenId>) {}
-  void Index(Prefix* prefix, absl::Span<const TokenId> tokens,
-             const Block& block) {
-    cache_.Index(block, prefix->serial, tokens);
+  void Index(Prefix* prefix, Chunks* chunks, const Block& block) {
+    cache_.Index(block, prefix->serial, chunks->Next());
     prefix->serial = block->serial;
   }
-  bool Find(Prefix* prefix, absl::Span<const TokenId> tokens, Block* block) {
-    *block = cache_.Find(prefix->serial, tokens);
+  bool Find(Prefix* prefix, Chunks* chunks, Block* block) {
+    *block = cache_.Find(prefix->serial, chunks->Next());
     if (*block == nullptr) return false;
     prefix->serial = (*block)->serial;
     return true;

@@ -21,7 +21,8 @@ class EvictionCase final : public CostCase {
         stream_(&cache_, blocks) {}
 
   size_t footprint_bytes() const override { return footprint_bytes_; }
-  void Prepare() override { stream_.Prepare(static_cast<uint32_t>(batch())); }
+  int batch() const override { return int{EvictionStream<Cache>::kChain}; }
+  void Prepare() override { stream_.PrepareDocument(); }
   void Run() override { stream_.Evict(); }
 
  private:

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -23,40 +24,45 @@ namespace paged_kv::benchmarks {
 // takes one block, which evicts one, and gives it the next block of the newest
 // document; it releases one block of the document before, last block first.
 //
-// `Cache` has the types Block (a handle) and Prefix (of a chain, made empty)
+// `Cache` has the types
+//   Block    a handle
+//   Prefix   names what a chain holds; default-made: nothing
+//   Chunks   (const Cache&, const Prefix&, tokens): the blocks of tokens that
+//            follow a prefix, one after the other; Next() gives the next
 // and the calls
-//   Block Take();                                 // held, without content
-//   void Expect(prefix, tokens);                  // the next Index(): a hint
-//   void Index(Prefix*, tokens, const Block&);    // extends the prefix
-//   bool Find(Prefix*, tokens, Block*);           // holds, if it is there
-//   void Release(const Block&);
-//   uint32_t IdOf(const Block&);
+//   Block Take();                               // held, without content
+//   void Index(Prefix*, Chunks*, const Block&); // the prefix grows by a block
+//   bool Find(Prefix*, Chunks*, Block*);        // likewise; holds what it
+//   finds void Release(const Block&); uint32_t IdOf(const Block&);
 template <typename Cache>
 class EvictionStream {
  public:
-  static constexpr uint32_t kChain = 8;
+  static constexpr uint32_t kChain = 40;
   using Block = typename Cache::Block;
   using Prefix = typename Cache::Prefix;
+  using Chunks = typename Cache::Chunks;
 
   // Fills `cache` (borrowed) with documents. Neither the order of eviction nor
   // the places in the index follow the order of block ids.
   // REQUIRES: `blocks` is a multiple of kChain, and all of them are free.
-  EvictionStream(Cache* cache, uint32_t blocks) : cache_(cache) {
+  EvictionStream(Cache* cache, uint32_t blocks)
+      : cache_(cache), tokens_(kChain * kBlockTokens) {
     PAGED_KV_CHECK(blocks % kChain == 0 && blocks >= 4 * kChain);
-    const uint32_t documents = blocks / kChain;
     std::mt19937_64 random(1);
     std::vector<Block> all;
     for (uint32_t i = 0; i < blocks; ++i) all.push_back(cache_->Take());
     std::shuffle(all.begin(), all.end(), random);
+    const uint32_t documents = blocks / kChain;
     std::vector<uint32_t> order(documents);
     std::iota(order.begin(), order.end(), 0u);
     std::vector<Prefix> prefixes(documents);
+    const auto tokens = absl::MakeSpan(tokens_).first(kBlockTokens);
     for (uint32_t chunk = 0; chunk < kChain; ++chunk) {
       std::shuffle(order.begin(), order.end(), random);
       for (uint32_t document : order) {
-        TokenId tokens[kBlockTokens];
-        FillText(document, chunk * kBlockTokens, absl::MakeSpan(tokens));
-        cache_->Index(&prefixes[document], tokens,
+        FillText(document, chunk * kBlockTokens, tokens);
+        Chunks chunks(*cache_, prefixes[document], tokens);
+        cache_->Index(&prefixes[document], &chunks,
                       all[document * kChain + chunk]);
       }
     }
@@ -66,51 +72,44 @@ class EvictionStream {
         cache_->Release(all[document * kChain + chunk]);
       }
     }
-    next_ = uint64_t{documents} * kChain;
+    next_document_ = documents;
   }
 
-  // Makes the tokens of the next `count` operations.
-  void Prepare(uint32_t count) {
-    tokens_.resize(size_t{count} * kBlockTokens);
-    position_ = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-      FillText((next_ + i) / kChain,
-               static_cast<uint32_t>((next_ + i) % kChain) * kBlockTokens,
-               absl::MakeSpan(tokens_).subspan(size_t{i} * kBlockTokens,
-                                               kBlockTokens));
-    }
+  // Makes the tokens of the next kChain operations.
+  void PrepareDocument() {
+    FillText(next_document_++, 0, absl::MakeSpan(tokens_));
+    chunk_ = 0;
   }
 
-  // The measured operation. REQUIRES: prepared.
+  // The measured operation. REQUIRES: at most kChain times after
+  // PrepareDocument(), and all of them before the next.
   void Evict() {
-    const uint32_t chunk = next_ % kChain;
-    std::array<Block, kChain>& held = held_[next_ / kChain % 2];
-    std::array<Block, kChain>& before = held_[(next_ / kChain + 1) % 2];
-    if (chunk == 0) prefix_ = Prefix();
-    const auto tokens = absl::MakeConstSpan(tokens_).subspan(
-        position_ * kBlockTokens, kBlockTokens);
-    cache_->Expect(prefix_, tokens);
-    held[chunk] = cache_->Take();
-    cache_->Index(&prefix_, tokens, held[chunk]);
-    if (warm_) cache_->Release(before[kChain - 1 - chunk]);
-    warm_ = warm_ || chunk == kChain - 1;
-    evicted_ = evicted_ * 0x9e3779b97f4a7c15u + cache_->IdOf(held[chunk]);
-    ++position_;
-    ++next_;
+    if (chunk_ == 0) {
+      prefix_ = Prefix();
+      chunks_.emplace(*cache_, prefix_, tokens_);
+      std::swap(held_, before_);
+    }
+    Block& block = held_[chunk_];
+    block = cache_->Take();
+    cache_->Index(&prefix_, &*chunks_, block);
+    evicted_ = evicted_ * 0x9e3779b97f4a7c15u + cache_->IdOf(block);
+    if (warm_) cache_->Release(before_[kChain - 1 - chunk_]);
+    if (++chunk_ == kChain) warm_ = true;
   }
 
-  uint64_t operations() const { return next_; }
   // Equal for caches that have evicted the same blocks in the same order.
   uint64_t evicted() const { return evicted_; }
 
  private:
   Cache* cache_;
-  uint64_t next_ = 0;  // document * kChain + chunk
-  std::vector<TokenId> tokens_;
-  size_t position_ = 0;
+  uint64_t next_document_ = 0;
+  std::vector<TokenId> tokens_;  // [kChain * kBlockTokens]
+  uint32_t chunk_ = 0;           // of the newest document
   Prefix prefix_;
-  std::array<Block, kChain> held_[2];
-  bool warm_ = false;  // there is a document before
+  std::optional<Chunks> chunks_;
+  std::array<Block, kChain> held_;    // the newest document
+  std::array<Block, kChain> before_;  // the one before it
+  bool warm_ = false;                 // there is one before it
   uint64_t evicted_ = 0;
 };
 
