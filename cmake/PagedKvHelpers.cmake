@@ -74,6 +74,9 @@ function(paged_kv_cc_library)
     set(scope PUBLIC)
     target_link_libraries(${target} PUBLIC ${LIB_DEPS} PRIVATE ${LIB_PRIVATE_DEPS})
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    # Without this, GCC inlines no exported function of position-independent
+    # code, not even within its own file: something might replace it at run time.
+    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
     # PRIVATE cxx_std_20 is set already; this one is what users inherit.
     target_compile_features(${target} INTERFACE ${user_standard})
   else()
