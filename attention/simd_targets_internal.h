@@ -9,12 +9,19 @@
 
 #include "attention/isa.h"
 
-// Compiled only on request in Highway 1.0.
-#define HWY_WANT_AVX3_DL 1
 // The kernels keep vectors in arrays, which vectors without a size at compile
 // time cannot be. Arm and RISC-V processors run NEON and scalar code instead.
-#define HWY_DISABLED_TARGETS \
+#define PAGED_KV_SIZELESS_TARGETS \
   (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+
+// Sanitizers make a kernel many times slower to compile; they leave out the two
+// targets whose code is nearly that of another one.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HWY_DISABLED_TARGETS (PAGED_KV_SIZELESS_TARGETS | HWY_SSSE3)
+#else
+#define HWY_DISABLED_TARGETS PAGED_KV_SIZELESS_TARGETS
+#define HWY_WANT_AVX3_DL 1  // compiled only on request in Highway 1.0
+#endif
 
 // The address of FUNC compiled for `isa`, nullptr if it was not. `isa` is not
 // kAuto. Used under HWY_ONCE, in the namespace around HWY_NAMESPACE, in place
