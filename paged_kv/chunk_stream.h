@@ -4,6 +4,7 @@
 #ifndef PAGED_KV_CHUNK_STREAM_H_
 #define PAGED_KV_CHUNK_STREAM_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
@@ -19,28 +20,38 @@ class ChunkStream {
  public:
   struct Chunk {
     const TokenId* tokens;  // [chunk_tokens]
-    absl::string_view extras;
+    const char* extras_data;
+    size_t extras_bytes;
     uint32_t tag;
+
+    absl::string_view extras() const { return {extras_data, extras_bytes}; }
   };
+
+  // Whether all chunks will be asked for, or perhaps not even the second.
+  enum class Use { kAllChunks, kUntilMiss };
 
   // Chunks [first, end) behind a prefix of hash `parent_tag`. `tokens`
   // [end * chunk_tokens] and `frames`, the canonical extras of the whole
   // prompt, are borrowed, and so is `index`.
   ChunkStream(const PrefixIndex& index, const TokenId* tokens, uint32_t first,
-              uint32_t end, uint32_t parent_tag, absl::string_view frames);
+              uint32_t end, uint32_t parent_tag, absl::string_view frames,
+              Use use);
 
   // REQUIRES: called less than end - first times so far.
   const Chunk& Next();
 
  private:
   // How many chunks ahead of Next() hashes are made, and how many of these lie
-  // between the steps of PrefixIndex::Advance().
-  static constexpr uint32_t kAhead = 12;
-  static constexpr uint32_t kStep = 3;
-  static constexpr uint32_t kRing = 16;
-  static_assert(kAhead < kRing);
+  // between the steps of PrefixIndex::Advance(): a read from memory should take
+  // less time than so many comparisons.
+  static constexpr uint32_t kAhead = 28;
+  static constexpr uint32_t kStep = 7;
+  static constexpr uint32_t kRing = 32;
+  static_assert(kAhead < kRing && kAhead % kStep == 0);
+  // With kUntilMiss, only so many at first, then more and more.
+  static constexpr uint32_t kAheadAtFirst = 8;
 
-  void Hash();
+  void HashAhead();
 
   const PrefixIndex& index_;
   const TokenId* tokens_;
@@ -48,6 +59,7 @@ class ChunkStream {
   uint32_t next_;
   uint32_t hashed_;  // chunks before this one are in the ring
   uint32_t end_;
+  uint32_t ahead_;
   uint32_t last_tag_;
   Chunk chunks_[kRing];
   PrefixIndex::Probe probes_[kRing];

@@ -14,11 +14,12 @@ namespace paged_kv::internal {
 absl::Status PrefixIndex::Create(const Config& config) {
   chunk_tokens_ = config.chunk_tokens;
   places_ = config.places;
+  place_count_ = static_cast<uint32_t>(places_.size());
   hash_ = config.hash;
   seed_ = config.seed;
   const size_t entries = size_t{config.nodes} + 1;
   PAGED_KV_RETURN_IF_ERROR(nodes_.Create(entries));
-  PAGED_KV_RETURN_IF_ERROR(heads_.Create(entries * (places_.size() - 1)));
+  PAGED_KV_RETURN_IF_ERROR(heads_.Create(entries * (place_count_ - 1)));
   PAGED_KV_RETURN_IF_ERROR(tokens_.Create(entries * chunk_tokens_));
   PAGED_KV_RETURN_IF_ERROR(buckets_.Create(entries));
   PAGED_KV_RETURN_IF_ERROR(extras_.Create(config.extra_bytes));
@@ -165,8 +166,8 @@ uint32_t PrefixIndex::PlaceOf(uint32_t node, const BlockPool* pool,
 }
 
 bool PrefixIndex::Unused(uint32_t node) const {
-  if (nodes_[node].refs != 0) return false;
-  for (uint32_t place = 0; place < places(); ++place) {
+  if (nodes_[node].refs != 0 || nodes_[node].head != 0) return false;
+  for (uint32_t place = 1; place < places(); ++place) {
     if (First(node, place) != kNoBlock) return false;
   }
   return true;
@@ -208,7 +209,7 @@ void PrefixIndex::Emit(CacheEvent::Kind kind, uint32_t node, uint32_t place) {
 }
 
 uint64_t PrefixIndex::BytesPerNode() const {
-  return sizeof(Node) + sizeof(uint32_t) * (places_.size() - 1) +
+  return sizeof(Node) + sizeof(uint32_t) * (place_count_ - 1) +
          sizeof(uint32_t);  // a bucket
 }
 

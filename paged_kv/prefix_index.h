@@ -101,7 +101,7 @@ class PrefixIndex {
     return BlockId(
         (place == 0 ? nodes_[node].head : heads_[HeadIndex(node, place)]) - 1);
   }
-  uint32_t places() const { return static_cast<uint32_t>(places_.size()); }
+  uint32_t places() const { return place_count_; }
 
   // Lists a full, held block under a node, as the last choice of a hit.
   void Attach(uint32_t node, uint32_t place, BlockId block);
@@ -118,7 +118,7 @@ class PrefixIndex {
   void PrefetchNode(uint32_t node) const {
     PrefetchLine(&nodes_.data()[node]);
     PrefetchLine(Tokens(node));
-    if (places_.size() > 1) {
+    if (place_count_ > 1) {
       PrefetchLine(&heads_.data()[HeadIndex(node, 1)]);
     }
   }
@@ -128,6 +128,18 @@ class PrefixIndex {
   }
   void PrefetchChain(uint32_t node) const {
     PrefetchLine(&nodes_.data()[buckets_[Bucket(nodes_[node].tag)]]);
+  }
+  // The three for blocks of these nodes that will be evicted in this order, one
+  // stage each time it is called. The trail starts with zeroes.
+  struct EvictionTrail {
+    uint32_t nodes[2] = {};
+  };
+  void PrefetchEviction(uint32_t node, EvictionTrail* trail) const {
+    PrefetchNode(node);
+    PrefetchLinks(trail->nodes[0]);
+    PrefetchChain(trail->nodes[1]);
+    trail->nodes[1] = trail->nodes[0];
+    trail->nodes[0] = node;
   }
 
   EventRing& events() { return events_; }
@@ -160,7 +172,7 @@ class PrefixIndex {
   }
   // REQUIRES: place > 0.
   size_t HeadIndex(uint32_t node, uint32_t place) const {
-    return size_t{node} * (places_.size() - 1) + place - 1;
+    return size_t{node} * (place_count_ - 1) + place - 1;
   }
   uint32_t& Head(uint32_t node, uint32_t place) {
     return place == 0 ? nodes_[node].head : heads_[HeadIndex(node, place)];
@@ -184,6 +196,7 @@ class PrefixIndex {
 
   uint32_t chunk_tokens_ = 0;
   std::vector<Place> places_;
+  uint32_t place_count_ = 0;
   HashFunction hash_ = nullptr;
   uint64_t seed_ = 0;
 

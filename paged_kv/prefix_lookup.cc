@@ -71,11 +71,12 @@ PrefixHit FindPrefix(const CacheState& state, const TokenId* tokens,
   const uint32_t chunks = (prompt_tokens - 1) / chunk_tokens;
 
   absl::InlinedVector<GroupCoverage, kMaxGroups> coverage(state.groups.size());
-  ChunkStream stream(index, tokens, 0, chunks, /*parent_tag=*/0, frames);
+  ChunkStream stream(index, tokens, 0, chunks, /*parent_tag=*/0, frames,
+                     ChunkStream::Use::kUntilMiss);
   PrefixCursor cursor;
   for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
     const ChunkStream::Chunk& here = stream.Next();
-    if (!index.Find(here.tag, here.tokens, here.extras, &cursor)) break;
+    if (!index.Find(here.tag, here.tokens, here.extras(), &cursor)) break;
     const uint32_t end = (chunk + 1) * chunk_tokens;
     bool usable = true;
     bool hopeless = false;
@@ -104,12 +105,13 @@ void IndexWritten(CacheState* state, uint32_t slot) {
   const uint32_t end = ready / chunk_tokens;
   ChunkStream stream(
       index, state->sequences.tokens(slot), sequence.indexed_chunks, end,
-      index.TagOf(sequence.cursor.node), state->sequences.ExtrasOf(slot));
+      index.TagOf(sequence.cursor.node), state->sequences.ExtrasOf(slot),
+      ChunkStream::Use::kAllChunks);
   while (sequence.indexed_chunks < end) {
     const uint32_t chunk = sequence.indexed_chunks;
     const ChunkStream::Chunk& here = stream.Next();
     PrefixCursor cursor = sequence.cursor;
-    if (!index.FindOrAdd(here.tag, here.tokens, here.extras, &cursor)) {
+    if (!index.FindOrAdd(here.tag, here.tokens, here.extras(), &cursor)) {
       // No room. What follows could not be found without this chunk.
       ++state->unshared_chunks;
       sequence.share = false;

@@ -374,6 +374,9 @@ void Planner::ChooseBlocks() {
     BlockId free = pool.FirstFree();
     BlockId victim = kNoBlock;
     bool evicting = false;
+    // Following the list of victims waits for memory; meanwhile, what their
+    // eviction will touch can come.
+    PrefixIndex::EvictionTrail trail;
     const auto next = [&] {
       if (free != kNoBlock) {
         const BlockId taken = free;
@@ -385,6 +388,7 @@ void Planner::ChooseBlocks() {
         evicting = true;
         PAGED_KV_CHECK(victim != kNoBlock);
       } while (pool.meta(victim).refs > 0);  // a hit of this plan
+      state_.index->PrefetchEviction(pool.meta(victim).node, &trail);
       return victim;
     };
     const auto in_pool = [&](GroupId group) {

@@ -22,7 +22,7 @@ SIZES = [10**n for n in range(3, 8)]
 # Batches are chosen so that every case counts some hundred runs.
 CASES = {
     "eviction": 32,
-    "prefill": 2,
+    "prefill": 16,
     "allocate_free": 8,
     "free": 8,
     "append": 2,

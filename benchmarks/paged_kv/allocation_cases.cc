@@ -16,6 +16,7 @@ class PrefillCase final : public ManagerCase {
   PrefillCase(uint32_t blocks, int prompt_blocks)
       : ManagerCase(blocks), prompt_blocks_(prompt_blocks) {}
 
+  int batch() const override { return prompt_blocks_ == 1 ? 64 : 4; }
   int units() const override { return prompt_blocks_; }
   void Prepare() override {
     MakeNewPrompts(batch(),

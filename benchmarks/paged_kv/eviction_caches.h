@@ -30,7 +30,8 @@ class PagedCache {
            absl::Span<const TokenId> tokens)
         : stream_(*cache.state_.index, tokens.data(), /*first=*/0,
                   static_cast<uint32_t>(tokens.size() / kBlockTokens),
-                  cache.state_.index->TagOf(prefix.node), /*frames=*/{}) {}
+                  cache.state_.index->TagOf(prefix.node), /*frames=*/{},
+                  internal::ChunkStream::Use::kAllChunks) {}
     const internal::ChunkStream::Chunk& Next() { return stream_.Next(); }
 
    private:
@@ -52,13 +53,13 @@ class PagedCache {
   void Index(Prefix* prefix, Chunks* chunks, Block block) {
     const internal::ChunkStream::Chunk& chunk = chunks->Next();
     state_.pools[0]->SetFill(block, kBlockTokens, 0);
-    PAGED_KV_CHECK(
-        state_.index->FindOrAdd(chunk.tag, chunk.tokens, chunk.extras, prefix));
+    PAGED_KV_CHECK(state_.index->FindOrAdd(chunk.tag, chunk.tokens,
+                                           chunk.extras(), prefix));
     state_.index->Attach(prefix->node, /*place=*/0, block);
   }
   bool Find(Prefix* prefix, Chunks* chunks, Block* block) {
     const internal::ChunkStream::Chunk& chunk = chunks->Next();
-    if (!state_.index->Find(chunk.tag, chunk.tokens, chunk.extras, prefix)) {
+    if (!state_.index->Find(chunk.tag, chunk.tokens, chunk.extras(), prefix)) {
       return false;
     }
     *block = state_.index->First(prefix->node, /*place=*/0);
