@@ -14,7 +14,6 @@
 
 #include "CLI/App.hpp"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 
 namespace paged_kv::tool {
 

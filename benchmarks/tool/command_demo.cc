@@ -133,7 +133,7 @@ class DemoCommand : public Command {
                         result.fragmentation.memory_gib));
     PAGED_KV_ASSIGN_OR_RETURN(
         result.policies,
-        DemoPolicies(beginning, result.fragmentation, progress));
+        RunFragmentation(beginning, result.fragmentation, progress));
     Say(streams, DemoPoliciesText(result));
     return absl::OkStatus();
   }

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::tool {

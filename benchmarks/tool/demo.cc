@@ -3,10 +3,6 @@
 
 #include "benchmarks/tool/demo.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "absl/strings/str_cat.h"
 #include "benchmarks/tool/replay_runner.h"
 #include "paged_kv/status_macros.h"
 
@@ -32,12 +28,6 @@ absl::StatusOr<std::vector<DemoCachePoint>> DemoCacheSizes(
     points.push_back({gib, summary.result.HitRate(), *summary.belady_hit_rate});
   }
   return points;
-}
-
-absl::StatusOr<std::vector<FragmentationRow>> DemoPolicies(
-    const Trace& trace, const FragmentationOptions& options,
-    Progress& progress) {
-  return RunFragmentation(trace, options, progress);
 }
 
 }  // namespace paged_kv::tool

@@ -47,12 +47,10 @@ struct DemoResult {
   bool SameAnswers() const { return shared.answers == alone.answers; }
 };
 
-// The steps of the tour, in order.
+// The first step of the tour; the others are RunFragmentation() and
+// ServeDemoBatch().
 absl::StatusOr<std::vector<DemoCachePoint>> DemoCacheSizes(
     const Trace& trace, const DemoOptions& options, Progress& progress);
-absl::StatusOr<std::vector<FragmentationRow>> DemoPolicies(
-    const Trace& trace, const FragmentationOptions& options,
-    Progress& progress);
 
 // What the tour says after each step, and at its end.
 std::string DemoCacheText(const DemoResult& result);

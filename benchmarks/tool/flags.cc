@@ -3,7 +3,10 @@
 
 #include "benchmarks/tool/flags.h"
 
-#include "absl/strings/str_format.h"
+#include <limits>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "benchmarks/tool/trace_line_parser.h"
 
 namespace paged_kv::tool {

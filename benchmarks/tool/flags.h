@@ -8,16 +8,12 @@
 #define PAGED_KV_BENCHMARKS_TOOL_FLAGS_H_
 
 #include <cstdint>
-#include <functional>
-#include <limits>
 #include <ostream>
 #include <string>
 #include <utility>
 
 #include "CLI/App.hpp"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "benchmarks/tool/command.h"
 #include "benchmarks/tool/trace.h"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "benchmarks/tool/replay_result.h"
 #include "paged_kv/status_macros.h"
 

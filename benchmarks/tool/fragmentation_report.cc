@@ -1,7 +1,6 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -11,11 +11,11 @@
 #include <cstring>
 #include <memory>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
 #include "benchmarks/tool/file_io.h"
 #include "paged_kv/status_macros.h"
 
@@ -88,7 +88,7 @@ absl::Status RunGnuplot(absl::string_view script) {
       std::fwrite(script.data(), 1, script.size(), input.get()) !=
           script.size() ||
       std::fflush(input.get()) != 0) {
-    return absl::InternalError(
+    return absl::UnknownError(
         absl::StrCat("no temporary file: ", std::strerror(errno)));
   }
   std::rewind(input.get());
@@ -114,7 +114,7 @@ absl::Status RunGnuplot(absl::string_view script) {
     return absl::FailedPreconditionError(kHowToInstall);
   }
   PAGED_KV_ASSIGN_OR_RETURN(const std::string words, ReadBack(errors.get()));
-  return absl::InternalError(
+  return absl::UnknownError(
       absl::StrCat("gnuplot failed: ", FirstLineOf(words)));
 }
 

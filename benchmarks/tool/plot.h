@@ -5,7 +5,6 @@
 #define PAGED_KV_BENCHMARKS_TOOL_PLOT_H_
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -45,7 +44,7 @@ struct Plot {
 
 // Draws with gnuplot into `path`, as SVG or PNG by its suffix. InvalidArgument
 // for another suffix or a path that cannot be written; FailedPrecondition,
-// saying what to install, if there is no gnuplot; Internal with gnuplot's own
+// saying what to install, if there is no gnuplot; Unknown with gnuplot's own
 // words if it fails. Leaves no file behind then.
 absl::Status WritePlot(const Plot& plot, const std::string& path);
 

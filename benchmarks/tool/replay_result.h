@@ -5,7 +5,6 @@
 #define PAGED_KV_BENCHMARKS_TOOL_REPLAY_RESULT_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/time/time.h"

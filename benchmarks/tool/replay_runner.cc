@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "benchmarks/tool/belady.h"
 #include "benchmarks/tool/scheduler_replay.h"
 #include "benchmarks/tool/serial_replay.h"

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
-
 namespace paged_kv::tool {
 
 // Rows of text under headings, for people (aligned columns) and for other

@@ -8,7 +8,6 @@
 #ifndef PAGED_KV_BENCHMARKS_TOOL_TRACE_H_
 #define PAGED_KV_BENCHMARKS_TOOL_TRACE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

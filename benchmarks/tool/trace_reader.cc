@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "benchmarks/tool/file_io.h"
 #include "benchmarks/tool/sha256.h"
 #include "benchmarks/tool/trace.h"

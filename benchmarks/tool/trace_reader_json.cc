@@ -13,9 +13,9 @@
 
 #include <cmath>
 #include <memory>
-#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "benchmarks/tool/trace.h"
 #include "benchmarks/tool/trace_line_parser.h"
 #include "nlohmann/json.hpp"

@@ -26,7 +26,7 @@
 #include <cmath>
 #include <cstddef>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"

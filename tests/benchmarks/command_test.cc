@@ -6,7 +6,6 @@
 #include "benchmarks/tool/command.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>

@@ -4,7 +4,6 @@
 #include "benchmarks/tool/concurrent_replay.h"
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/types/span.h"
 #include "benchmarks/tool/command.h"
 #include "benchmarks/tool/demo_model.h"
 #include "benchmarks/tool/demo_serving.h"

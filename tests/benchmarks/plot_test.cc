@@ -98,7 +98,7 @@ TEST(PlotTest, FailureCarriesGnuplotsWords) {
   plot.script = "plot nonsense(";
   const std::string path = TestFile("a.svg");
   const absl::Status status = WritePlot(plot, path);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnknown);
   EXPECT_TRUE(absl::StrContains(status.message(), "gnuplot failed"));
   EXPECT_FALSE(absl::StrContains(status.message(), "\n"));
   EXPECT_FALSE(std::filesystem::exists(path));

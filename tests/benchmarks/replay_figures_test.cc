@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <ostream>
-#include <string>
 #include <utility>
 
 #include "benchmarks/tool/progress.h"

@@ -6,8 +6,6 @@
 #include "benchmarks/tool/scheduler_replay.h"
 
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "benchmarks/tool/progress.h"
 #include "benchmarks/tool/replay_runner.h"

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "benchmarks/tool/token_source.h"
+#include "absl/types/span.h"
 
 #include <map>
 #include <set>
