@@ -104,7 +104,6 @@ TEST(DemoCommandTest, EndsInATableAndTwoPlots) {
     GTEST_SKIP() << "no gnuplot";
   }
   const std::string folder = TestFile("plots");
-  std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
   std::string out;
   ASSERT_EQ(Invoke({"demo", "--requests=60", "--batch=3", "--output_tokens=4",

@@ -24,7 +24,7 @@ inline std::string TestFile(const std::string& name) {
   const std::filesystem::path path =
       std::filesystem::path(folder != nullptr ? folder : ".") /
       (own + "_" + name);
-  std::filesystem::remove(path);
+  std::filesystem::remove_all(path);
   return path.string();
 }
 
