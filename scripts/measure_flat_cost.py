@@ -14,6 +14,7 @@ import argparse
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -99,6 +100,8 @@ def main():
         parser.error(f"unknown cases {unknown}; there are {list(CASES)}")
     if not args.binary.exists():
         parser.error(f"{args.binary} is missing: build the release preset")
+    if shutil.which("valgrind") is None:
+        parser.error("valgrind is missing: scripts/install_deps.sh all")
 
     rows = measure(args.binary, cases, sizes)
     print_table(rows, sizes)
