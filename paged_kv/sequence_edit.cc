@@ -214,8 +214,8 @@ absl::StatusOr<uint32_t> ForkSequence(CacheState* state, uint32_t parent) {
   state->index->Pin(child.cursor.node);
   std::memcpy(sequences.tokens(slot), sequences.tokens(parent),
               source.known * sizeof(TokenId));
-  std::memcpy(sequences.extras(slot), sequences.extras(parent),
-              source.extra_bytes);
+  std::copy_n(sequences.extras(parent), source.extra_bytes,
+              sequences.extras(slot));
   for (uint32_t g = 0; g < state->groups.size(); ++g) {
     const GroupGeometry& group = state->groups[g];
     BlockPool& pool = state->PoolOf(group);

@@ -363,8 +363,8 @@ absl::Status Planner::AddAdmit(const StepRequest& request, uint32_t index) {
   // The slot is free: its arrays are scratch until the plan is committed.
   std::memcpy(state_.sequences.tokens(entry.slot), request.tokens.data(),
               prompt_tokens * sizeof(TokenId));
-  std::memcpy(state_.sequences.extras(entry.slot), state_.extras_scratch.data(),
-              entry.extra_bytes);
+  std::copy_n(state_.extras_scratch.data(), entry.extra_bytes,
+              state_.sequences.extras(entry.slot));
   return absl::OkStatus();
 }
 

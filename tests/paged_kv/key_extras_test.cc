@@ -58,6 +58,7 @@ TEST(KeyExtrasTest, EachPartIsFramedByNineBytes) {
 
 TEST(KeyExtrasTest, ListsThatDifferInAnythingSerializeDifferently) {
   const std::string zero("\0", 1);
+  const std::string frame_like = "x\x02" + std::string(8, '\0');
   const std::vector<Extras> lists = {
       {},
       {Salt("")},
@@ -77,7 +78,7 @@ TEST(KeyExtrasTest, ListsThatDifferInAnythingSerializeDifferently) {
       {Content(TokenPos(1), "y"), Content(TokenPos(2), "x")},
       {Content(TokenPos(1), "xy")},
       // A value that looks like the frame of another part.
-      {Salt("x\x02" + std::string(8, '\0'))},
+      {Salt(frame_like)},
   };
   std::map<std::string, size_t> seen;
   for (size_t i = 0; i < lists.size(); ++i) {
