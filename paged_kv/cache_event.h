@@ -14,8 +14,8 @@
 namespace paged_kv {
 
 // SHA-256 (FIPS 180-4) of a chunk: over the parent's digest, the byte length of
-// the chunk's key extras, the extras and the tokens, numbers as little-endian 32
-// bits. An extra is its kind (1 byte), position, length and value; they are
+// the chunk's key extras, the extras and the tokens, numbers as little-endian
+// 32 bits. An extra is its kind (1 byte), position, length and value; they are
 // sorted by position, kind and value. The chain starts at the SHA-256 of
 // KvCacheOptions::digest_domain. Equal in every process and on every machine.
 using ContentDigest = std::array<uint8_t, 32>;

@@ -78,7 +78,7 @@ struct OpRecord {
                                 // kTruncate: tokens; kDrainEvents: room
   std::vector<TokenId> tokens;  // kSetTokens, kAccept, kPin
   std::vector<OpExtra> extras;  // kPin
-  bool fitting = false;               // kCommit: of a PlanFitting()
+  bool fitting = false;         // kCommit: of a PlanFitting()
   std::vector<OpRequest> requests;    // kCommit
   std::vector<SequenceId> sequences;  // kCommit: of the step
 };

@@ -99,11 +99,10 @@ absl::StatusOr<LockstepReplay> ReplayInLockstep(
     if (!cache->ok()) {
       replay.violation = cache->violation();
     } else if (got.code != record.code || got.result != record.result) {
-      replay.violation =
-          absl::StrCat("gave ", absl::StatusCodeToString(got.code), " and ",
-                       got.result, ", the log says ",
-                       absl::StatusCodeToString(record.code), " and ",
-                       record.result);
+      replay.violation = absl::StrCat(
+          "gave ", absl::StatusCodeToString(got.code), " and ", got.result,
+          ", the log says ", absl::StatusCodeToString(record.code), " and ",
+          record.result);
     } else {
       continue;
     }

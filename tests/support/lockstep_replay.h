@@ -14,10 +14,10 @@
 namespace paged_kv::testing {
 
 struct LockstepReplay {
-  uint64_t operations = 0;    // records replayed
-  uint64_t granted = 0;       // of these, with the status OK
-  uint64_t fingerprint = 0;   // of the manager at the end
-  std::string violation;      // with the number of its record; empty: none
+  uint64_t operations = 0;   // records replayed
+  uint64_t granted = 0;      // of these, with the status OK
+  uint64_t fingerprint = 0;  // of the manager at the end
+  std::string violation;     // with the number of its record; empty: none
 };
 
 // Applies an operation log to a new manager and the model in lock-step. What
