@@ -66,7 +66,6 @@ void ForkSamples(SchedulerState* state, uint32_t slot,
   const SampleState& trunk = request.samples[0];
   for (uint32_t i = 1; i < request.num_samples(); ++i) {
     SampleState& sample = request.samples[i];
-    if (sample.phase != Phase::kUnborn) continue;
     if (EndsWith(request, sample, tokens[i]) != FinishReason::kUnfinished) {
       continue;
     }

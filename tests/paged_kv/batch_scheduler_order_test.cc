@@ -74,6 +74,29 @@ TEST(BatchSchedulerOrderTest, NobodyOvertakesWhoWaitsForBlocks) {
   EXPECT_EQ(Show(rig.Step()), "2:0+24>1 3:0+2>1");
 }
 
+// A refusal is remembered so that it need not be repeated in every step, but
+// not longer than it is true.
+TEST(BatchSchedulerOrderTest, ARefusalHoldsUntilSomethingChanges) {
+  for (const bool cancel : {false, true}) {
+    SchedulerRig rig(SmallCache(8, 4), PlainOptions());
+    ASSERT_TRUE(rig.Submit(1, 16, 5).ok());
+    ASSERT_TRUE(rig.Submit(2, 24, 1).ok());
+    ASSERT_TRUE(rig.Submit(3, 2, 1).ok());
+    EXPECT_EQ(Show(rig.Step()), "1:0+16>1");
+    EXPECT_EQ(Show(rig.Step()), "1:16+1>1");
+    if (cancel) {
+      ASSERT_TRUE(rig->Cancel(RequestId(2)).ok());
+      EXPECT_EQ(Show(rig.Step()), "1:17+1>1 3:0+2>1");
+    } else {
+      TestRequest urgent = SchedulerRig::Request(4, 4, 1);
+      urgent.priority = 1;
+      ASSERT_TRUE(rig.Submit(urgent).ok());
+      EXPECT_EQ(Show(rig.Step()), "1:17+1>1 4:0+4>1");
+    }
+    rig.RunToEnd();
+  }
+}
+
 TEST(BatchSchedulerOrderTest, StrictPrioritiesAlwaysGoFirst) {
   BatchSchedulerOptions options = PlainOptions();
   options.max_batch_sequences = 1;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -134,6 +135,29 @@ TEST(RequestTableTest, CopiesWhatIsBorrowed) {
   EXPECT_EQ(state.extras[0].value, "s");
   EXPECT_EQ(table.Find(RequestId(7)), slot);
   EXPECT_TRUE(table.CheckInvariants().ok());
+}
+
+TEST(RequestTableTest, KeepsEveryExtraApart) {
+  RequestTable table(1);
+  uint32_t slot = 0;
+  {
+    const std::string salt = "tenant";
+    const std::string image = "0123456789abcdef0123456789abcdef";
+    const std::vector<KeyExtra> extras = {Salt(salt), Adapter(""),
+                                          Content(TokenPos(3), image)};
+    const std::vector<TokenId> prompt = Prompt(1, 4);
+    GenerationRequest request;
+    request.prompt = prompt;
+    request.extras = extras;
+    slot = table.Insert(request);
+  }
+  const std::vector<KeyExtra>& extras = table.at(slot).extras;
+  ASSERT_EQ(extras.size(), 3u);
+  EXPECT_EQ(extras[0].value, "tenant");
+  EXPECT_EQ(extras[1].value, "");
+  EXPECT_EQ(extras[1].kind, KeyExtra::Kind::kAdapter);
+  EXPECT_EQ(extras[2].value, "0123456789abcdef0123456789abcdef");
+  EXPECT_EQ(extras[2].position, TokenPos(3));
 }
 
 TEST(RequestTableTest, AReusedSlotHasAnotherGeneration) {

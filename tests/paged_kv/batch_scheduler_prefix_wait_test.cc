@@ -50,6 +50,31 @@ TEST(BatchSchedulerPrefixWaitTest, WaitsForWhatAnotherComputes) {
   EXPECT_EQ(rig->Stats().prefix_wait_steps, 2u);
 }
 
+TEST(BatchSchedulerPrefixWaitTest, LetsOthersPassInEveryStepThatItWaits) {
+  SchedulerRig rig(SmallCache(32, 4), Waiting(8, 10));
+  ASSERT_TRUE(rig.Submit(Sharing(1, 9, 16, 4)).ok());
+  ASSERT_TRUE(rig.Submit(Sharing(2, 9, 16, 4)).ok());
+  EXPECT_EQ(Show(rig.Step()), "1:0+8");
+  ASSERT_TRUE(rig.Submit(Sharing(3, 8, 5, 0)).ok());
+  EXPECT_EQ(Show(rig.Step()), "1:8+8 3:0+5>1");
+  EXPECT_EQ(rig.RunToEnd().size(), 3u);
+}
+
+// Only what is left of the prefix counts.
+TEST(BatchSchedulerPrefixWaitTest, WaitsForAnEndThatIsNear) {
+  SchedulerRig rig(SmallCache(64, 4), Waiting(8, 2));
+  ASSERT_TRUE(rig.Submit(Sharing(1, 9, 32, 1)).ok());
+  rig.Step();
+  ASSERT_TRUE(rig.Submit(Sharing(2, 9, 32, 1)).ok());
+  // 24 tokens are left: 3 steps are too many, and 8 tokens are cached.
+  EXPECT_EQ(Show(rig.Step()), "1:8+8 2:8+8");
+  ASSERT_TRUE(rig.Submit(Sharing(3, 9, 32, 1)).ok());
+  EXPECT_EQ(Show(rig.Step()), "1:16+8 2:16+8");
+  EXPECT_EQ(Show(rig.Step()), "1:24+8 2:24+8");
+  EXPECT_EQ(Show(rig.Step()), "1:32+1>1 2:32+1>1 3:32+1>1");
+  EXPECT_EQ(rig.RunToEnd().size(), 3u);
+}
+
 TEST(BatchSchedulerPrefixWaitTest, DoesNotWaitIfSwitchedOff) {
   SchedulerRig rig(SmallCache(32, 4), Waiting(8, 0));
   ASSERT_TRUE(rig.Submit(Sharing(1, 9, 16, 4)).ok());

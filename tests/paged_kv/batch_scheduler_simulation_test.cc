@@ -374,6 +374,7 @@ class Simulation {
     ASSERT_EQ(stats.finished, seen_.size());
     ASSERT_EQ(stats.waiting + stats.running + stats.untaken + stats.in_flight,
               0u);
+    ASSERT_EQ(stats.max_preemptions > 0, stats.preemptions > 0);
     const CacheStats cache = cache_->Stats();
     ASSERT_EQ(cache.sequences, 0u);
     for (const PoolStats& pool : cache.pools) {
