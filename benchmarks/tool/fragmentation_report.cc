@@ -25,7 +25,7 @@ std::string DescribeFragmentation(const Trace& trace,
                                   const FragmentationOptions& options) {
   return absl::StrFormat(
       "%s requests of %s, %.4g GiB of KV memory (%s tokens of Qwen2.5-7B)",
-      Grouped(trace.requests.size()), trace.name, options.memory_gib,
+      Grouped(trace.requests.size()), trace.short_name(), options.memory_gib,
       Grouped(options.capacity_slots()));
 }
 

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "benchmarks/tool/replay_report.h"
 #include "benchmarks/tool/table.h"
@@ -14,16 +13,9 @@
 namespace paged_kv::tool {
 namespace {
 
-// The file's name without its folders.
-std::string ShortName(absl::string_view path) {
-  const size_t slash = path.rfind('/');
-  return std::string(slash == absl::string_view::npos ? path
-                                                      : path.substr(slash + 1));
-}
-
 std::string Title(const Trace& trace, const ReplaySummary& summary) {
   return absl::StrCat(
-      ShortName(trace.name), ", ", PolicyName(summary.options.policy), ", ",
+      trace.short_name(), ", ", PolicyName(summary.options.policy), ", ",
       Grouped(summary.pool_blocks), " blocks of ", summary.options.block_tokens,
       summary.unbounded ? " (unbounded)" : "");
 }
@@ -104,7 +96,7 @@ PlotData Samples(const ReplaySummary& summary) {
 
 Plot TracePlot(const Trace& trace, const ReplaySummary& summary) {
   Plot plot;
-  plot.height = 760;
+  plot.height = 860;
   plot.data.push_back(Samples(summary));
   // Bands from the highest sum down, so that each covers the ones above it.
   struct Band {
@@ -120,7 +112,7 @@ Plot TracePlot(const Trace& trace, const ReplaySummary& summary) {
                              {2, kBlue, "live"}};
   absl::StrAppend(
       &plot.script,
-      "set multiplot layout 2,1 margins 0.09,0.80,0.09,0.93 "
+      "set multiplot layout 3,1 margins 0.11,0.78,0.08,0.94 "
       "spacing 0.04\nset title ",
       PlotQuote(absl::StrCat("Slots by state: ", Title(trace, summary))),
       " noenhanced\n",
@@ -136,13 +128,15 @@ Plot TracePlot(const Trace& trace, const ReplaySummary& summary) {
         band.column, band.colour, band.name);
   }
   plot.script.pop_back();
-  absl::StrAppend(
-      &plot.script,
-      "\nset title ''\nset yrange [0:*]\nset format x \"%.0f\"\n"
-      "set xlabel 'simulated time (s)'\nset ylabel 'requests'\n"
-      "plot $samples using 1:8 with lines lw 2 lc rgb '",
-      kBlue, "' title 'running', $samples using 1:9 with lines lw 2 lc rgb '",
-      kOrange, "' title 'waiting'\nunset multiplot");
+  absl::StrAppend(&plot.script,
+                  "\nunset key\nset title ''\nset yrange [0:*]\n"
+                  "set ylabel 'requests running'\n"
+                  "plot $samples using 1:8 with lines lw 1.5 lc rgb '",
+                  kBlue,
+                  "'\nset format x \"%.0f\"\nset xlabel 'simulated time (s)'\n"
+                  "set ylabel 'requests waiting'\n"
+                  "plot $samples using 1:9 with lines lw 2 lc rgb '",
+                  kOrange, "'\nunset multiplot");
   return plot;
 }
 

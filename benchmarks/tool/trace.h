@@ -47,6 +47,8 @@ struct Trace {
 
   uint64_t prompt_tokens() const;
   uint32_t max_total_tokens() const;
+  // The name without folders, for titles.
+  std::string short_name() const;
 };
 
 struct TraceReadOptions {

@@ -157,6 +157,10 @@ uint32_t Trace::max_total_tokens() const {
   return longest;
 }
 
+std::string Trace::short_name() const {
+  return name.substr(name.rfind('/') + 1);
+}
+
 absl::StatusOr<Trace> ParseTrace(absl::string_view contents,
                                  const std::string& name,
                                  const TraceReadOptions& options) {
