@@ -50,7 +50,6 @@ void TakeBlocks(CacheState* state, PlanRecord* record) {
     const uint32_t logical =
         record->sequences[copy.sequence].first_new.value() / group.block_tokens;
     state->sequences.blocks(slot, group)[logical] = block;
-    pool.SetFill(block, copy.filled_tokens, 0);
     ++state->blocks_copied;
     ReleaseBlock(state, &pool, copy.source, state->sequences.at(slot).priority);
   }
