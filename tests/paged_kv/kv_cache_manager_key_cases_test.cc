@@ -149,6 +149,18 @@ TEST(CasesTest, B15_EqualTokensBehindDifferentParentsAreDifferentContent) {
   EXPECT_EQ(cache.Hit(Text(3, 4) + same + Text(9, 1)), 0u);
 }
 
+TEST(CasesTest, B15_CollidingExtrasAreComparedByteByByte) {
+  KvCacheOptions options = PoolOptions(64, 4);
+  options.hash = &ConstantHash;
+  CacheScript cache(options);
+  const std::vector<Extras> all = {
+      {}, {Salt("x")}, {Salt("y")}, {Adapter("x")}, {Salt("x"), Adapter("x")}};
+  cache.New(Text(1, 8), all[1]);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(cache.Hit(Text(1, 9), all[i]), i == 1 ? 8u : 0u) << i;
+  }
+}
+
 TEST(CasesTest, B15_ManyCollidingPromptsAreToldApartThroughEviction) {
   KvCacheOptions options = PoolOptions(16, 4);
   options.hash = &ConstantHash;
