@@ -130,6 +130,10 @@ absl::Status BatchScheduler::Complete(StepId step,
   return internal::CompleteStep(&core_->state, step, tokens);
 }
 
+absl::Status BatchScheduler::AbandonStepsInFlight() {
+  return internal::AbandonSteps(&core_->state);
+}
+
 std::optional<FinishedRequest> BatchScheduler::TakeFinished() {
   SchedulerState& state = core_->state;
   if (state.finished.empty()) return std::nullopt;

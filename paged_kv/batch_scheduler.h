@@ -124,6 +124,11 @@ class BatchScheduler {
   // sequence of the step; the rest of it is done nevertheless.
   absl::Status Complete(StepId step, absl::Span<const TokenId> tokens);
 
+  // The engine has failed: no step in flight has run, or nobody knows. Their
+  // sequences give up their blocks, so that nothing of these steps is ever
+  // shared, and wait to compute again from what the cache has of them.
+  absl::Status AbandonStepsInFlight();
+
   // The next request that ended, in the order of ending.
   std::optional<FinishedRequest> TakeFinished();
 

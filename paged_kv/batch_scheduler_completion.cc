@@ -85,13 +85,24 @@ void ForkSamples(SchedulerState* state, uint32_t slot,
   request.forked = true;
 }
 
+// The sample that an item belongs to; nullptr if its request has been taken.
+SampleState* OwnerOf(SchedulerState* state, const ItemOwner& owner) {
+  const RequestState& request = state->requests.at(owner.ref.request);
+  if (!request.in_use || request.generation != owner.generation) return nullptr;
+  return &state->requests.at(owner.ref);
+}
+
+void LeaveFlight(const WorkItem& item, SampleState* sample) {
+  --sample->items_in_flight;
+  if (item.outputs > 0) --sample->outputs_in_flight;
+}
+
 // Takes note of an item that has run. `tokens` [item.outputs]: its outputs.
 absl::Status CompleteItem(SchedulerState* state, const WorkItem& item,
                           SampleRef ref, absl::Span<const TokenId> tokens) {
   RequestState& request = state->requests.at(ref.request);
   SampleState& sample = request.samples[ref.sample];
-  --sample.items_in_flight;
-  if (item.outputs > 0) --sample.outputs_in_flight;
+  LeaveFlight(item, &sample);
   // Preempted in flight: it can be admitted again now.
   if (sample.phase == Phase::kWaiting) state->admission_open = true;
   if (sample.phase == Phase::kEnded) return absl::OkStatus();
@@ -147,14 +158,35 @@ absl::Status CompleteStep(SchedulerState* state, StepId id,
     const ItemOwner& owner = step.owners[i];
     // A prompt's blocks are shareable now: somebody may find them.
     if (item.new_tokens > TokenCount(1)) state->admission_open = true;
-    const RequestState& request = state->requests.at(owner.ref.request);
-    if (request.in_use && request.generation == owner.generation) {
+    if (OwnerOf(state, owner) != nullptr) {
       status.Update(
           CompleteItem(state, item, owner.ref, tokens.first(item.outputs)));
     }
     tokens.remove_prefix(item.outputs);
   }
   return status;
+}
+
+absl::Status AbandonSteps(SchedulerState* state) {
+  // Freed before its step retires, a sequence shares nothing of it.
+  for (size_t i = 0; i < state->steps.size(); ++i) {
+    for (const ItemOwner& owner : state->steps.at(i).owners) {
+      const SampleState* sample = OwnerOf(state, owner);
+      if (sample == nullptr || sample->phase != Phase::kRunning) continue;
+      PreemptSample(state, owner.ref);
+    }
+  }
+  while (!state->steps.empty()) {
+    const StepInFlight& step = state->steps.oldest();
+    PAGED_KV_RETURN_IF_ERROR(state->cache->Retire(step.id));
+    state->steps.PopOldest();
+    for (size_t i = 0; i < step.items.size(); ++i) {
+      SampleState* sample = OwnerOf(state, step.owners[i]);
+      if (sample != nullptr) LeaveFlight(step.items[i], sample);
+    }
+    ++state->stats.abandoned_steps;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace paged_kv::internal

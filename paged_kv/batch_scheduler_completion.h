@@ -15,6 +15,9 @@ namespace paged_kv::internal {
 absl::Status CompleteStep(SchedulerState* state, StepId step,
                           absl::Span<const TokenId> tokens);
 
+// BatchScheduler::AbandonStepsInFlight().
+absl::Status AbandonSteps(SchedulerState* state);
+
 }  // namespace paged_kv::internal
 
 #endif  // PAGED_KV_BATCH_SCHEDULER_COMPLETION_H_

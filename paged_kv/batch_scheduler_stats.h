@@ -22,6 +22,7 @@ struct BatchSchedulerStats {
   uint64_t failed = 0;     // of these, refused by the cache for good
 
   uint64_t steps = 0;
+  uint64_t abandoned_steps = 0;    // of these, by AbandonStepsInFlight()
   uint64_t computed_tokens = 0;    // scheduled, recomputed ones included
   uint64_t recomputed_tokens = 0;  // of these, a second time
   uint64_t output_tokens = 0;      // handed over by Complete()

@@ -105,6 +105,29 @@ TEST(BatchSchedulerAsyncTest, CancelledInBothStepsInFlight) {
   EXPECT_EQ(rig.RunToEnd().size(), 3u);
 }
 
+TEST(BatchSchedulerAsyncTest, AbandonedStepsAreComputedAgain) {
+  SchedulerRig rig(SmallCache(32, 4), TwoInFlight());
+  EXPECT_TRUE(rig.engine().Crash().ok()) << "nothing is in flight: fine";
+  ASSERT_TRUE(rig.Submit(1, 8, 6).ok());
+  TestRequest group = SchedulerRig::Request(2, 8, 3);
+  group.samples = 2;
+  rig.Launch();
+  rig.Land();
+  ASSERT_TRUE(rig.Submit(group).ok());
+  EXPECT_EQ(Show(rig.Launch()), "1:8+1>1 2:0+8>2");
+  EXPECT_EQ(Show(rig.Launch()), "1:9+1>1");
+  ASSERT_TRUE(rig.engine().Crash().ok());
+  rig.Check();
+  EXPECT_EQ(rig->Stats().abandoned_steps, 2u);
+  EXPECT_EQ(rig->Stats().waiting, 2u);
+  EXPECT_EQ(rig->Stats().in_flight, 0u);
+  EXPECT_EQ(rig->Output(RequestId(1), 0)->size(), 1u);
+  // What was written before is still there; nothing of the lost steps is.
+  EXPECT_EQ(rig.cache().Lookup(Prompt(2, 9))->hit_tokens, TokenCount(0));
+  EXPECT_EQ(Show(rig.Launch()), "1:8+1>1 2:0+8>2");
+  EXPECT_EQ(rig.RunToEnd().size(), 2u);
+}
+
 TEST(BatchSchedulerAsyncTest, ChunksFollowEachOtherInFlight) {
   BatchSchedulerOptions options = TwoInFlight();
   options.max_chunk_tokens = 6;

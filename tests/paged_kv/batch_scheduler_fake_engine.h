@@ -179,6 +179,12 @@ class FakeEngine {
     return scheduler_->Complete(step.id, sampled);
   }
 
+  // Loses all launched steps: nothing is written or sampled.
+  absl::Status Crash() {
+    launched_.clear();
+    return scheduler_->AbandonStepsInFlight();
+  }
+
   // Launches and lands until nothing is left, at most `max_steps` times.
   absl::Status Drain(size_t max_steps) {
     const size_t depth = scheduler_->options().max_steps_in_flight;

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random traffic against small pools: arrivals, cancellations, early stops,
-// several samples, shared prefixes, one and two steps in flight. Everything is
-// a function of the seed; PAGED_KV_TEST_SEED=n runs only seed n.
+// several samples, shared prefixes, one and two steps in flight, engine
+// crashes. Everything is a function of the seed; PAGED_KV_TEST_SEED=n runs only
+// seed n.
 
 #include <algorithm>
 #include <cstdint>
@@ -203,6 +204,7 @@ class Simulation {
     if (OneIn(40)) CancelOne();
     if (OneIn(40)) StopOne();
     if (Failed()) return;
+    if (crashes_ && OneIn(50)) Crash();
     if (engine_->in_flight() < scheduler_->options().max_steps_in_flight &&
         !OneIn(4)) {
       Launch();
@@ -234,6 +236,13 @@ class Simulation {
 
   void Land() {
     const absl::Status status = engine_->Land();
+    ASSERT_TRUE(status.ok()) << status;
+    CheckAll();
+  }
+
+  void Crash() {
+    crashed_ = crashed_ || engine_->in_flight() > 0;
+    const absl::Status status = engine_->Crash();
     ASSERT_TRUE(status.ok()) << status;
     CheckAll();
   }
@@ -289,7 +298,7 @@ class Simulation {
     ASSERT_LE(
         done.costs.prefix_wait_steps,
         scheduler_->options().max_prefix_wait_steps * seen.request.samples);
-    ASSERT_LE(done.costs.preemptions, MaxPreemptions(seen));
+    if (!crashed_) ASSERT_LE(done.costs.preemptions, MaxPreemptions(seen));
   }
 
   void CheckSample(const Seen& seen, const FinishedRequest& done, uint32_t i) {
@@ -394,6 +403,8 @@ class Simulation {
   uint64_t last_id_ = 0;
   uint64_t steps_ = 0;
   uint32_t known_ = 0;  // accepted and not taken
+  const bool crashes_ = OneIn(4);
+  bool crashed_ = false;
 };
 
 struct Totals {
