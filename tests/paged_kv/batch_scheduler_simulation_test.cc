@@ -298,7 +298,9 @@ class Simulation {
     ASSERT_LE(
         done.costs.prefix_wait_steps,
         scheduler_->options().max_prefix_wait_steps * seen.request.samples);
-    if (!crashed_) ASSERT_LE(done.costs.preemptions, MaxPreemptions(seen));
+    if (!crashed_) {
+      ASSERT_LE(done.costs.preemptions, MaxPreemptions(seen));
+    }
   }
 
   void CheckSample(const Seen& seen, const FinishedRequest& done, uint32_t i) {

@@ -78,7 +78,8 @@ class RandomOperations {
   RandomBits random_;
 };
 
-// Carries out operations on a LockstepCache, which is borrowed.
+// Carries out operations on a LockstepCache, which is borrowed. Arguments are
+// made in operation_arguments.cc.
 class OperationRunner {
  public:
   OperationRunner(LockstepCache* cache, const WorkloadShape& workload)
@@ -95,12 +96,14 @@ class OperationRunner {
 
   bool RunStep(const Operation& operation, RandomBits* random);
   bool RunEdit(const Operation& operation, RandomBits* random);
+  bool RunOther(const Operation& operation, RandomBits* random);
   bool RunWrong(const Operation& operation, RandomBits* random);
   bool RunCallWrong(RandomBits* random);
 
   bool Ok(absl::StatusCode code) const { return code == absl::StatusCode::kOk; }
   const ReferenceSequence* Pick(uint32_t pick) const;
   SequenceId WrongId(RandomBits* random) const;
+  uint32_t SmallRows(RandomBits* random) const;
   void MakePrompt(RandomBits* random, Tokens* prompt) const;
   void MakeNext(const ReferenceSequence& sequence, size_t count,
                 RandomBits* random, Tokens* tokens) const;

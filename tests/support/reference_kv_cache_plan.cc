@@ -4,7 +4,10 @@
 // What the model says about plans.
 
 #include <algorithm>
+#include <list>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/reference_kv_cache.h"
@@ -291,64 +294,94 @@ void ReferenceKvCache::Plan(absl::Span<const StepRequest> requests,
   }
 }
 
+namespace {
+
+// Follows the order in which one pool gives blocks for a plan.
+class ChoiceChecker {
+ public:
+  ChoiceChecker(const ReferencePool& pool, uint32_t index,
+                const ReferencePlan& plan, bool ordered)
+      : pool_(pool),
+        index_(index),
+        plan_(plan),
+        ordered_(ordered),
+        free_(pool.Count(ReferenceState::kFree)),
+        victim_(pool.cached(0).begin()) {}
+
+  // What is wrong with `id` as the next block; empty if nothing is.
+  std::string Check(BlockId id) {
+    const uint32_t block = id.value();
+    if (block >= pool_.capacity()) {
+      return absl::StrCat("plan names block ", block, " of ", pool_.capacity());
+    }
+    if (std::find(taken_.begin(), taken_.end(), block) != taken_.end()) {
+      return absl::StrCat("plan gives block ", block, " twice");
+    }
+    taken_.push_back(block);
+    if (free_ > 0) {
+      --free_;
+      if (pool_[block].state == ReferenceState::kFree) return "";
+      return absl::StrCat("plan takes block ", block,
+                          ", which is not free, while others are");
+    }
+    return ordered_ ? CheckVictim(block) : CheckAnyVictim(block);
+  }
+
+ private:
+  bool IsHit(uint32_t block) const {
+    return std::find(plan_.hits.begin(), plan_.hits.end(),
+                     std::make_pair(index_, block)) != plan_.hits.end();
+  }
+
+  std::string CheckAnyVictim(uint32_t block) const {
+    if (pool_[block].state == ReferenceState::kCached && !IsHit(block)) {
+      return "";
+    }
+    return absl::StrCat("plan evicts block ", block,
+                        ", which is a hit or not cached");
+  }
+
+  std::string CheckVictim(uint32_t block) {
+    for (;;) {
+      while (victim_ == pool_.cached(priority_).end()) {
+        if (++priority_ == kPriorities) return "plan evicts too many blocks";
+        victim_ = pool_.cached(priority_).begin();
+      }
+      const uint32_t expected = *victim_++;
+      if (IsHit(expected)) continue;
+      if (expected == block) return "";
+      return absl::StrCat("plan evicts block ", block, ", next to go is ",
+                          expected);
+    }
+  }
+
+  const ReferencePool& pool_;
+  uint32_t index_;
+  const ReferencePlan& plan_;
+  bool ordered_;
+  uint32_t free_;  // free blocks that were not given yet
+  uint32_t priority_ = 0;
+  std::list<uint32_t>::const_iterator victim_;
+  std::vector<uint32_t> taken_;
+};
+
+}  // namespace
+
+// A pool gives the blocks of the tables first, then those that copies go to.
 std::string ReferenceKvCache::CheckChoice(const ReferencePlan& plan,
                                           const StepView& view) {
-  // The order in which a pool gives blocks: those of the tables, then those
-  // that copies go to.
   const bool ordered =
       options_.eviction == nullptr || options_.eviction == &MakeLruPolicy;
   for (uint32_t p = 0; p < pools_.size(); ++p) {
-    const ReferencePool& pool = pools_[p];
-    uint32_t free = pool.Count(ReferenceState::kFree);
-    uint32_t priority = 0;
-    auto victim = pool.cached(0).begin();
-    std::vector<uint32_t> taken;
-    const auto check = [&](BlockId id) -> std::string {
-      const uint32_t block = id.value();
-      if (block >= pool.capacity()) {
-        return absl::StrCat("plan names block ", block, " of ",
-                            pool.capacity());
-      }
-      if (std::find(taken.begin(), taken.end(), block) != taken.end()) {
-        return absl::StrCat("plan gives block ", block, " twice");
-      }
-      taken.push_back(block);
-      if (free > 0) {
-        --free;
-        if (pool[block].state == ReferenceState::kFree) return "";
-        return absl::StrCat("plan takes block ", block,
-                            ", which is not free, while others are");
-      }
-      const auto is_hit = [&](uint32_t other) {
-        return std::find(plan.hits.begin(), plan.hits.end(),
-                         std::make_pair(p, other)) != plan.hits.end();
-      };
-      if (!ordered) {
-        if (pool[block].state == ReferenceState::kCached && !is_hit(block)) {
-          return "";
-        }
-        return absl::StrCat("plan evicts block ", block,
-                            ", which is a hit or not cached");
-      }
-      for (;;) {
-        while (victim == pool.cached(priority).end()) {
-          if (++priority == kPriorities) return "plan evicts too many blocks";
-          victim = pool.cached(priority).begin();
-        }
-        const uint32_t expected = *victim++;
-        if (is_hit(expected)) continue;
-        if (expected == block) return "";
-        return absl::StrCat("plan evicts block ", block, ", next to go is ",
-                            expected);
-      }
-    };
+    ChoiceChecker checker(pools_[p], p, plan, ordered);
+    std::string error;
     for (const NewBlock& block : view.new_blocks) {
       if (groups_[block.group.value()].pool != p) continue;
-      if (std::string error = check(block.block); !error.empty()) return error;
+      if (error = checker.Check(block.block); !error.empty()) return error;
     }
     for (const BlockCopy& copy : view.copies) {
       if (groups_[copy.group.value()].pool != p) continue;
-      if (std::string error = check(copy.target); !error.empty()) return error;
+      if (error = checker.Check(copy.target); !error.empty()) return error;
     }
   }
   return "";

@@ -46,13 +46,11 @@ std::string SimulatedEngine::Load(const KvCacheManager& manager,
   return error;
 }
 
-std::string SimulatedEngine::LoadGroup(const KvCacheManager& manager,
-                                       const ReferenceKvCache& model,
-                                       const StepView& view, uint32_t g,
-                                       Work* work) {
-  const ReferenceGroup& group = model.groups()[g];
-  const uint32_t size = group.block_tokens;
-  const std::vector<uint64_t>& written = model.pool(group.pool).written();
+// Fills the arrays of one group and looks at what describes them.
+std::string SimulatedEngine::Export(const KvCacheManager& manager,
+                                    const ReferenceGroup& group,
+                                    const StepView& view, uint32_t g,
+                                    Work* work) {
   GroupTables& got = work->groups[g];
   const absl::StatusOr<PageTableSize> sizes =
       manager.TableSize(work->step, GroupId(g));
@@ -69,72 +67,91 @@ std::string SimulatedEngine::LoadGroup(const KvCacheManager& manager,
       {absl::MakeSpan(got.indptr), absl::MakeSpan(got.pages),
        absl::MakeSpan(got.last_page_tokens), absl::MakeSpan(got.first_token)});
   if (!table.ok()) return absl::StrCat("export: ", table.status().ToString());
-  if (table->block_tokens != static_cast<int32_t>(size) ||
+  if (table->block_tokens != static_cast<int32_t>(group.block_tokens) ||
       table->sink_pages != static_cast<int32_t>(group.sink_blocks) ||
       table->num_sequences() != rows) {
     return "page table describes itself wrongly";
   }
   uint64_t slot_rows = 0;
-  for (const PlannedSequence& part : view.sequences) {
-    slot_rows += part.Rows().value();
+  for (size_t i = 0; i < rows; ++i) {
+    slot_rows += view.sequences[i].Rows().value();
+    if (table->SequenceTokens(i) != view.sequences[i].Context().value()) {
+      return absl::StrCat("row ", i, " says it has ", table->SequenceTokens(i),
+                          " tokens");
+    }
   }
   got.slots.assign(slot_rows, kUntouched);
-  if (const absl::Status status = manager.ExportSlotMapping(
-          work->step, GroupId(g), absl::MakeSpan(got.slots));
-      !status.ok()) {
-    return absl::StrCat("slot mapping: ", status.ToString());
-  }
+  const absl::Status status = manager.ExportSlotMapping(
+      work->step, GroupId(g), absl::MakeSpan(got.slots));
+  return status.ok() ? "" : absl::StrCat("slot mapping: ", status.ToString());
+}
 
-  got.reads.clear();
-  size_t page = 0, slot = 0;
-  for (size_t i = 0; i < rows; ++i) {
-    const PlannedSequence& part = view.sequences[i];
-    const ReferenceSequence* sequence = model.Find(part.id);
-    PAGED_KV_CHECK(sequence != nullptr);
-    const ReferenceTable& blocks = sequence->tables[g];
-    const uint32_t context = part.Context().value();
-    if (got.indptr[i] != static_cast<int32_t>(page)) {
-      return absl::StrCat("indptr of row ", i, " is ", got.indptr[i]);
-    }
-    for (uint32_t logical = 0; logical * size < context; ++logical) {
-      const uint32_t block = blocks.blocks[logical];
-      if (block == kNoReferenceBlock) continue;
-      if (page >= got.pages.size() ||
-          got.pages[page] != static_cast<int32_t>(block)) {
-        return absl::StrCat("page ", page, " of row ", i, " is not block ",
-                            block);
-      }
-      ++page;
-      const uint32_t filled = std::min(size, context - logical * size);
-      const auto first = written.begin() + ptrdiff_t{block} * size;
-      got.reads.insert(got.reads.end(), first, first + filled);
-    }
-    if (got.last_page_tokens[i] !=
-        static_cast<int32_t>((context - 1) % size + 1)) {
-      return absl::StrCat("row ", i, " has ", got.last_page_tokens[i],
-                          " tokens in its last page at context ", context);
-    }
-    const bool released = blocks.first > group.sink_blocks;
-    if (got.first_token[i] !=
-        static_cast<int32_t>(released ? blocks.first * size : 0)) {
-      return absl::StrCat("row ", i, " has first_token ", got.first_token[i]);
-    }
-    if (table->SequenceTokens(i) != context) {
-      return absl::StrCat("row ", i, " of context ", context, " says ",
-                          table->SequenceTokens(i));
-    }
-    for (uint32_t pos = part.first_new.value(); pos < context; ++pos) {
-      if (got.slots[slot++] !=
-          int64_t{blocks.blocks[pos / size]} * size + pos % size) {
-        return absl::StrCat("slot of position ", pos, " of row ", i, " is ",
-                            got.slots[slot - 1]);
-      }
-    }
+// Compares a row with the model's table, from the page and slot where it
+// begins, which it moves behind it, and notes what a kernel has to read.
+std::string SimulatedEngine::CheckRow(const ReferenceKvCache& model,
+                                      const PlannedSequence& part, uint32_t g,
+                                      size_t i, RowStart* at,
+                                      GroupTables* got) {
+  const ReferenceGroup& group = model.groups()[g];
+  const uint32_t size = group.block_tokens;
+  const std::vector<uint64_t>& written = model.pool(group.pool).written();
+  const ReferenceSequence* sequence = model.Find(part.id);
+  PAGED_KV_CHECK(sequence != nullptr);
+  const ReferenceTable& table = sequence->tables[g];
+  const uint32_t context = part.Context().value();
+  if (got->indptr[i] != static_cast<int32_t>(at->page)) {
+    return absl::StrCat("indptr of row ", i, " is ", got->indptr[i]);
   }
-  if (page != got.pages.size() ||
-      got.indptr[rows] != static_cast<int32_t>(page)) {
+  for (uint32_t logical = 0; logical * size < context; ++logical) {
+    const uint32_t block = table.blocks[logical];
+    if (block == kNoReferenceBlock) continue;
+    if (at->page >= got->pages.size() ||
+        got->pages[at->page] != static_cast<int32_t>(block)) {
+      return absl::StrCat("page ", at->page, " of row ", i, " is not block ",
+                          block);
+    }
+    ++at->page;
+    const uint32_t filled = std::min(size, context - logical * size);
+    const auto first = written.begin() + ptrdiff_t{block} * size;
+    got->reads.insert(got->reads.end(), first, first + filled);
+  }
+  const uint32_t last = (context - 1) % size + 1;
+  const uint32_t first_token =
+      table.first > group.sink_blocks ? table.first * size : 0;
+  if (got->last_page_tokens[i] != static_cast<int32_t>(last) ||
+      got->first_token[i] != static_cast<int32_t>(first_token)) {
+    return absl::StrCat(
+        "row ", i, " of context ", context, " has ", got->last_page_tokens[i],
+        " tokens in its last page and first_token ", got->first_token[i]);
+  }
+  for (uint32_t pos = part.first_new.value(); pos < context; ++pos) {
+    const int64_t slot = int64_t{table.blocks[pos / size]} * size + pos % size;
+    if (got->slots[at->slot] != slot) {
+      return absl::StrCat("slot of position ", pos, " of row ", i, " is ",
+                          got->slots[at->slot], ", not ", slot);
+    }
+    ++at->slot;
+  }
+  return "";
+}
+
+std::string SimulatedEngine::LoadGroup(const KvCacheManager& manager,
+                                       const ReferenceKvCache& model,
+                                       const StepView& view, uint32_t g,
+                                       Work* work) {
+  std::string error = Export(manager, model.groups()[g], view, g, work);
+  GroupTables& got = work->groups[g];
+  got.reads.clear();
+  RowStart at;
+  const size_t rows = view.sequences.size();
+  for (size_t i = 0; i < rows && error.empty(); ++i) {
+    error = CheckRow(model, view.sequences[i], g, i, &at, &got);
+  }
+  if (!error.empty()) return error;
+  if (at.page != got.pages.size() ||
+      got.indptr[rows] != static_cast<int32_t>(at.page)) {
     return absl::StrCat("page table ends at ", got.indptr[rows], ", not ",
-                        page);
+                        at.page);
   }
   // The padded form is the same data: looked at now and then.
   return loads_ % 8 == 0 ? CheckPadded(manager, view, g, *work) : "";

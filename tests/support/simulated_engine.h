@@ -46,6 +46,17 @@ class SimulatedEngine {
     std::vector<GroupTables> groups;
   };
 
+  // Where the next row begins.
+  struct RowStart {
+    size_t page = 0;
+    size_t slot = 0;
+  };
+
+  std::string Export(const KvCacheManager& manager, const ReferenceGroup& group,
+                     const StepView& view, uint32_t g, Work* work);
+  std::string CheckRow(const ReferenceKvCache& model,
+                       const PlannedSequence& part, uint32_t g, size_t i,
+                       RowStart* at, GroupTables* got);
   std::string LoadGroup(const KvCacheManager& manager,
                         const ReferenceKvCache& model, const StepView& view,
                         uint32_t g, Work* work);

@@ -1,0 +1,111 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Outputs: weights times the values of a chunk.
+
+// Toggled, not guarded: included once per Highway target.
+#if defined(PAGED_KV_ATTENTION_ACCUMULATE_VALUES_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef PAGED_KV_ATTENTION_ACCUMULATE_VALUES_INL_H_
+#undef PAGED_KV_ATTENTION_ACCUMULATE_VALUES_INL_H_
+#else
+#define PAGED_KV_ATTENTION_ACCUMULATE_VALUES_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "attention/kv_reader-inl.h"
+#include "attention/row_block-inl.h"
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paged_kv::attention::internal {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// outputs[row] += sum over lanes of weight[row][lane] * V[lane], for kColumns
+// vectors of columns from `column` on.
+template <class Reader, size_t kRows, size_t kColumns, class D>
+HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
+                                  const float* HWY_RESTRICT weights,
+                                  float* HWY_RESTRICT outputs,
+                                  size_t output_stride) {
+  constexpr size_t kLanes = hn::MaxLanes(D());
+  hn::Vec<D> sums[kRows][kColumns];
+  HWY_UNROLL(8)
+  for (size_t r = 0; r < kRows; ++r) {
+    HWY_UNROLL(8)
+    for (size_t c = 0; c < kColumns; ++c) {
+      sums[r][c] =
+          hn::LoadU(d, outputs + r * output_stride + column + c * kLanes);
+    }
+  }
+  const size_t offset = column * Reader::kElementBytes;
+  constexpr size_t kBytes = kColumns * kLanes * Reader::kElementBytes;
+  for (size_t j = chunk.begin; j < chunk.end; ++j) {
+    const uint8_t* from = chunk.values[j] + offset;
+    HWY_UNROLL(4)
+    for (size_t b = 0; b < kBytes; b += 64) {
+      hwy::Prefetch(chunk.prefetch_values[j] + offset + b);
+    }
+    hn::Vec<D> values[kColumns];
+    HWY_UNROLL(8)
+    for (size_t c = 0; c < kColumns; ++c) {
+      values[c] =
+          Reader::ValueVector(d, from + c * kLanes * Reader::kElementBytes);
+    }
+    HWY_UNROLL(8)
+    for (size_t r = 0; r < kRows; ++r) {
+      const auto weight = hn::Set(d, weights[r * kChunkTokens + j]);
+      HWY_UNROLL(8)
+      for (size_t c = 0; c < kColumns; ++c) {
+        sums[r][c] = hn::MulAdd(weight, values[c], sums[r][c]);
+      }
+    }
+  }
+  HWY_UNROLL(8)
+  for (size_t r = 0; r < kRows; ++r) {
+    HWY_UNROLL(8)
+    for (size_t c = 0; c < kColumns; ++c) {
+      hn::StoreU(sums[r][c], d,
+                 outputs + r * output_stride + column + c * kLanes);
+    }
+  }
+}
+
+template <class Reader, size_t kRows>
+HWY_INLINE void AccumulateChunk(const ChunkView& chunk,
+                                const RowParameters& parameters,
+                                const float* weights, float* outputs) {
+  // V rows are read without a byte beyond them: whole groups of vectors, whole
+  // vectors, and 8 columns where vectors are longer.
+  const hn::CappedTag<float, 16> d;
+  const hn::CappedTag<float, 8> d8;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  const size_t columns = parameters.v_head_dim;
+  const size_t stride = parameters.output_stride;
+  size_t c = 0;
+  for (; c + kColumnsAtOnce * kLanes <= columns; c += kColumnsAtOnce * kLanes) {
+    AccumulateColumns<Reader, kRows, kColumnsAtOnce>(d, chunk, c, weights,
+                                                     outputs, stride);
+  }
+  for (; c + kLanes <= columns; c += kLanes) {
+    AccumulateColumns<Reader, kRows, 1>(d, chunk, c, weights, outputs, stride);
+  }
+  if constexpr (kLanes > 8) {
+    if (c < columns) {
+      AccumulateColumns<Reader, kRows, 1>(d8, chunk, c, weights, outputs,
+                                          stride);
+    }
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace paged_kv::attention::internal
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle

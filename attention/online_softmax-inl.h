@@ -1,0 +1,98 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the scores of one row to weights, with a running maximum and sum
+// (Milakov & Gimelshein 2018, arXiv:1805.02867).
+
+// Toggled, not guarded: included once per Highway target.
+#if defined(PAGED_KV_ATTENTION_ONLINE_SOFTMAX_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef PAGED_KV_ATTENTION_ONLINE_SOFTMAX_INL_H_
+#undef PAGED_KV_ATTENTION_ONLINE_SOFTMAX_INL_H_
+#else
+#define PAGED_KV_ATTENTION_ONLINE_SOFTMAX_INL_H_
+#endif
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "attention/exp2-inl.h"
+#include "attention/row_block-inl.h"
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paged_kv::attention::internal {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Caps the scores of one row and takes away the keys that it does not see.
+// What lies in unseen lanes, NaN included, is replaced, never multiplied.
+HWY_INLINE void CapAndMask(size_t lanes, uint32_t first_lane,
+                           uint32_t last_lane, float soft_cap_log2e,
+                           float* HWY_RESTRICT scores) {
+  const ScoreTag d;
+  if (soft_cap_log2e != 0.0f) {
+    const auto cap = hn::Set(d, soft_cap_log2e);
+    for (size_t j = 0; j < lanes; j += kScoreLanes) {
+      const auto s = hn::LoadU(d, scores + j);
+      hn::StoreU(hn::Mul(cap, hn::Tanh(d, s)), d, scores + j);
+    }
+  }
+  if (first_lane == 0 && last_lane == lanes) return;
+  const auto unseen = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const auto first = hn::Set(d, static_cast<float>(first_lane));
+  const auto last = hn::Set(d, static_cast<float>(last_lane));
+  for (size_t j = 0; j < lanes; j += kScoreLanes) {
+    const auto lane = hn::Iota(d, static_cast<float>(j));
+    const auto seen = hn::And(hn::Ge(lane, first), hn::Lt(lane, last));
+    const auto s = hn::LoadU(d, scores + j);
+    hn::StoreU(hn::IfThenElse(seen, s, unseen), d, scores + j);
+  }
+}
+
+// Turns one row's scores into weights relative to the row's running maximum
+// (online softmax); where the maximum grows, what was summed before shrinks.
+HWY_INLINE void UpdateSoftmax(size_t lanes, size_t v_head_dim,
+                              float* HWY_RESTRICT scores,
+                              float* HWY_RESTRICT running_max,
+                              float* HWY_RESTRICT running_sum,
+                              float* HWY_RESTRICT output) {
+  const ScoreTag d;
+  auto max = hn::LoadU(d, scores);
+  for (size_t j = kScoreLanes; j < lanes; j += kScoreLanes) {
+    max = hn::Max(max, hn::LoadU(d, scores + j));
+  }
+  const float chunk_max = hn::GetLane(hn::MaxOfLanes(d, max));
+  if (chunk_max > *running_max) {
+    const auto shrink =
+        Exp2(d, hn::Set(d, *running_max - chunk_max));  // 0 at first
+    *running_max = chunk_max;
+    *running_sum *= hn::GetLane(shrink);
+    const hn::CappedTag<float, 8> d8;  // head dims are multiples of 8
+    const auto factor = hn::Set(d8, hn::GetLane(shrink));
+    for (size_t c = 0; c < v_head_dim; c += hn::Lanes(d8)) {
+      hn::StoreU(hn::Mul(factor, hn::LoadU(d8, output + c)), d8, output + c);
+    }
+  }
+  // Nothing seen yet: any finite reference gives the weights 0.
+  const bool none = std::isinf(*running_max) && *running_max < 0;
+  const auto reference = hn::Set(d, none ? 0.0f : *running_max);
+  auto sum = hn::Zero(d);
+  for (size_t j = 0; j < lanes; j += kScoreLanes) {
+    const auto weight = Exp2(d, hn::Sub(hn::LoadU(d, scores + j), reference));
+    sum = hn::Add(sum, weight);
+    hn::StoreU(weight, d, scores + j);
+  }
+  *running_sum += hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace paged_kv::attention::internal
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle

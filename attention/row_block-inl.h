@@ -1,0 +1,88 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How much the inner loops hold in registers, and what they work on: some rows
+// of an item times one chunk of keys.
+
+// Toggled, not guarded: included once per Highway target.
+#if defined(PAGED_KV_ATTENTION_ROW_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PAGED_KV_ATTENTION_ROW_BLOCK_INL_H_
+#undef PAGED_KV_ATTENTION_ROW_BLOCK_INL_H_
+#else
+#define PAGED_KV_ATTENTION_ROW_BLOCK_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "attention/attend_internal.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paged_kv::attention::internal {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// One vector of scores covers at most a tile.
+using ScoreTag = hn::CappedTag<float, kTileTokens>;
+inline constexpr size_t kScoreLanes = hn::MaxLanes(ScoreTag());
+inline constexpr size_t kVectorsPerTile = kTileTokens / kScoreLanes;
+
+// Register blocking: rows times vectors of accumulators. 32 vector registers
+// hold 8 x 2 of them beside what is loaded, 16 hold 4 x 2 or 2 x 4.
+#if HWY_TARGET <= HWY_AVX3
+inline constexpr size_t kMaxRegisterRows = 8;
+inline constexpr size_t kTilesAtOnce = 2;
+inline constexpr size_t kColumnsAtOnce = 2;
+#elif HWY_TARGET == HWY_AVX2
+inline constexpr size_t kMaxRegisterRows = 4;
+inline constexpr size_t kTilesAtOnce = 1;
+inline constexpr size_t kColumnsAtOnce = 2;
+#elif HWY_TARGET == HWY_SCALAR
+inline constexpr size_t kMaxRegisterRows = 1;
+inline constexpr size_t kTilesAtOnce = 1;
+inline constexpr size_t kColumnsAtOnce = 8;
+#else
+inline constexpr size_t kMaxRegisterRows = 2;
+inline constexpr size_t kTilesAtOnce = 1;
+inline constexpr size_t kColumnsAtOnce = 4;
+#endif
+
+// A chunk of keys and values as the inner loops read them.
+struct ChunkView {
+  const uint8_t* tiles[kChunkTiles];
+  const uint8_t* const* values;  // [kChunkTokens] rows
+  uint32_t begin = 0;            // lanes that hold keys of the item
+  uint32_t end = 0;
+  // What the next chunk will read; memory that is hot anyway if there is none.
+  const uint8_t* prefetch_tiles[kChunkTiles];
+  const uint8_t* const* prefetch_values;
+};
+
+// Some rows of an item and their running state.
+struct RowBlock {
+  const float* queries = nullptr;  // [head_dim, rows], scaled
+  float* outputs = nullptr;        // [rows, output_stride], unnormalised
+  float* maxima = nullptr;         // [rows], log2
+  float* sums = nullptr;           // [rows]
+  float* scores = nullptr;         // [rows, kChunkTokens], scratch
+  // Lanes of the chunk that each row sees, first_lane .. last_lane - 1.
+  uint32_t first_lane[kMaxRegisterRows];
+  uint32_t last_lane[kMaxRegisterRows];
+};
+
+// What all chunks of a call share.
+struct RowParameters {
+  size_t head_dim = 0;
+  size_t v_head_dim = 0;
+  size_t output_stride = 0;
+  float soft_cap_log2e = 0.0f;  // soft cap times log2(e); 0: none
+};
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace paged_kv::attention::internal
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle
