@@ -17,7 +17,6 @@
 
 #include "attention/kv_reader-inl.h"
 #include "attention/row_block-inl.h"
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -32,7 +31,8 @@ template <class Reader, size_t kRows, size_t kColumns, class D>
 HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
                                   const float* HWY_RESTRICT weights,
                                   float* HWY_RESTRICT outputs,
-                                  size_t output_stride) {
+                                  size_t output_stride,
+                                  PrefetchCursor* cursor) {
   constexpr size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> sums[kRows][kColumns];
   HWY_UNROLL(8)
@@ -45,12 +45,11 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
   }
   const size_t offset = column * Reader::kElementBytes;
   constexpr size_t kBytes = kColumns * kLanes * Reader::kElementBytes;
+  constexpr size_t kLines = (kBytes + 63) / 64;
+  PrefetchCursor prefetch = *cursor;
   for (size_t j = chunk.begin; j < chunk.end; ++j) {
     const uint8_t* from = chunk.values[j] + offset;
-    HWY_UNROLL(4)
-    for (size_t b = 0; b < kBytes; b += 64) {
-      hwy::Prefetch(chunk.prefetch_values[j] + offset + b);
-    }
+    prefetch.Prefetch<kLines>();
     hn::Vec<D> values[kColumns];
     HWY_UNROLL(8)
     for (size_t c = 0; c < kColumns; ++c) {
@@ -66,6 +65,7 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
       }
     }
   }
+  *cursor = prefetch;
   HWY_UNROLL(8)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
@@ -79,7 +79,8 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
 template <class Reader, size_t kRows>
 HWY_INLINE void AccumulateChunk(const ChunkView& chunk,
                                 const RowParameters& parameters,
-                                const float* weights, float* outputs) {
+                                const float* weights, float* outputs,
+                                PrefetchCursor* prefetch) {
   // V rows are read without a byte beyond them: whole groups of vectors, whole
   // vectors, and 8 columns where vectors are longer.
   const hn::CappedTag<float, 16> d;
@@ -90,15 +91,16 @@ HWY_INLINE void AccumulateChunk(const ChunkView& chunk,
   size_t c = 0;
   for (; c + kColumnsAtOnce * kLanes <= columns; c += kColumnsAtOnce * kLanes) {
     AccumulateColumns<Reader, kRows, kColumnsAtOnce>(d, chunk, c, weights,
-                                                     outputs, stride);
+                                                     outputs, stride, prefetch);
   }
   for (; c + kLanes <= columns; c += kLanes) {
-    AccumulateColumns<Reader, kRows, 1>(d, chunk, c, weights, outputs, stride);
+    AccumulateColumns<Reader, kRows, 1>(d, chunk, c, weights, outputs, stride,
+                                        prefetch);
   }
   if constexpr (kLanes > 8) {
     if (c < columns) {
       AccumulateColumns<Reader, kRows, 1>(d8, chunk, c, weights, outputs,
-                                          stride);
+                                          stride, prefetch);
     }
   }
 }

@@ -127,7 +127,7 @@ class Appender {
       }
       uint8_t* to = tile + offset / kUnitBytes * kTileRowBytes;
       if (run == kTileTokens) {
-        TransposeToTile(rows, rows, bytes / kUnitBytes, to);
+        TransposeToTile(rows, bytes / kUnitBytes, to, nullptr);
       } else {
         ScatterUnits(rows, run, bytes / kUnitBytes, to + lane * kUnitBytes);
       }

@@ -25,6 +25,7 @@
 #include "attention/attend_rows-inl.h"
 #include "attention/key_cursor_internal.h"
 #include "attention/kv_reader-inl.h"
+#include "attention/prefetch_list_internal.h"
 #include "attention/tile_transpose-inl.h"
 #include "hwy/highway.h"
 
@@ -43,11 +44,12 @@ alignas(64) inline constexpr uint8_t kZeroRow[kMaxHeadDim * sizeof(float)] = {};
 template <class Reader>
 class ItemKernel {
  public:
-  ItemKernel(const AttendCall& call, const WorkItem& item, uint32_t kv_head,
-             float* scratch)
+  ItemKernel(const AttendCall& call, const AttendTask& task,
+             const AttendTask& next, float* scratch)
       : call_(call),
-        item_(item),
-        kv_head_(kv_head),
+        item_(*task.item),
+        kv_head_(task.kv_head),
+        next_(next),
         layout_(call.pages.shape),
         scratch_(scratch) {
     const BlockShape& shape = call.pages.shape;
@@ -58,24 +60,33 @@ class ItemKernel {
     plain_ = call.pages.layout.k_order == KOrder::kTokenDim;
     // With many rows it pays to convert a chunk to f32 once.
     convert_ = Reader::kElementBytes != sizeof(float) &&
-               item.num_rows > 2 * kMaxRegisterRows;
+               item_.num_rows > 2 * kMaxRegisterRows;
   }
 
   void Run() {
-    Prepare();
     KeyCursor cursor(call_, item_, kv_head_);
     KeyChunk chunks[2];
     bool more = cursor.Next(&chunks[0]);
+    if (more) list_.Reset(call_, chunks[0]).Finish();
+    Prepare();
     for (size_t i = 0; more; ++i) {
       const KeyChunk& chunk = chunks[i % 2];
-      KeyChunk& next = chunks[(i + 1) % 2];
-      more = cursor.Next(&next);
-      AttendChunk(chunk, more ? next : chunk);
+      KeyChunk& ahead = chunks[(i + 1) % 2];
+      more = cursor.Next(&ahead);
+      if (more || FirstChunkOfNext(&ahead))
+        prefetch_ = list_.Reset(call_, ahead);
+      AttendChunk(chunk);
+      prefetch_.Finish();
     }
     Finish();
   }
 
  private:
+  bool FirstChunkOfNext(KeyChunk* chunk) const {
+    return next_.item != nullptr &&
+           KeyCursor(call_, *next_.item, next_.kv_head).Next(chunk);
+  }
+
   // The place of a row among the sequence's queries.
   struct Row {
     int64_t token;
@@ -122,28 +133,25 @@ class ItemKernel {
     }
   }
 
-  void AttendChunk(const KeyChunk& chunk, const KeyChunk& next) {
+  void AttendChunk(const KeyChunk& chunk) {
     ChunkView view;
     view.begin = chunk.begin;
     view.end = chunk.end;
     std::copy_n(chunk.k, kChunkTiles, view.tiles);
-    std::copy_n(next.k, kChunkTiles, view.prefetch_tiles);
     view.values = chunk.v;
-    view.prefetch_values = next.v;
-    if (plain_) GatherKeys(chunk, next, &view);
+    if (plain_) GatherKeys(chunk, &view);
     if (convert_) {
       const uint8_t* values[kChunkTokens];
       ConvertKeys(&view);
       ConvertValues(values, &view);
-      AttendAllRows<F32Reader>(chunk, &view);
+      AttendAllRows<F32Reader>(chunk, view);
     } else {
-      AttendAllRows<Reader>(chunk, &view);
+      AttendAllRows<Reader>(chunk, view);
     }
   }
 
   // Copies plain-order keys into tiles.
-  void GatherKeys(const KeyChunk& chunk, const KeyChunk& next,
-                  ChunkView* view) {
+  void GatherKeys(const KeyChunk& chunk, ChunkView* view) {
     const size_t row_bytes = parameters_.head_dim * Reader::kElementBytes;
     uint8_t* tiles =
         reinterpret_cast<uint8_t*>(scratch_ + layout_.gathered_keys);
@@ -154,9 +162,8 @@ class ItemKernel {
       std::copy_n(chunk.k + lane, valid, rows);
       std::fill(rows + valid, rows + kTileTokens, kZeroRow);
       uint8_t* tile = tiles + t * kTileTokens * row_bytes;
-      TransposeToTile(rows, next.k + lane, row_bytes / kUnitBytes, tile);
+      TransposeToTile(rows, row_bytes / kUnitBytes, tile, &prefetch_);
       view->tiles[t] = tile;
-      view->prefetch_tiles[t] = tile;
     }
   }
 
@@ -168,7 +175,7 @@ class ItemKernel {
       float* to = scratch_ + layout_.f32_keys + t * tile_floats;
       for (size_t pair = 0; pair < parameters_.head_dim / 2; ++pair) {
         const uint8_t* from = view->tiles[t] + pair * kFromBytes;
-        hwy::Prefetch(view->prefetch_tiles[t] + pair * kFromBytes);
+        prefetch_.Prefetch<Reader::kTileRowsPerPair>();
         for (size_t j = 0; j < kTileTokens; j += kScoreLanes) {
           float* even = to + 2 * pair * kTileTokens + j;
           hn::StoreU(Reader::template KeyVector<0>(d, from, j), d, even);
@@ -177,7 +184,6 @@ class ItemKernel {
         }
       }
       view->tiles[t] = reinterpret_cast<const uint8_t*>(to);
-      view->prefetch_tiles[t] = view->tiles[t];
     }
   }
 
@@ -188,19 +194,16 @@ class ItemKernel {
       float* to = scratch_ + layout_.f32_values + j * parameters_.v_head_dim;
       for (size_t c = 0; c < parameters_.v_head_dim; c += hn::Lanes(d)) {
         const size_t offset = c * Reader::kElementBytes;
-        if (c % kLineElements == 0) {
-          hwy::Prefetch(view->prefetch_values[j] + offset);
-        }
+        if (c % kLineElements == 0) prefetch_.Prefetch<1>();
         hn::StoreU(Reader::ValueVector(d, view->values[j] + offset), d, to + c);
       }
       rows[j] = reinterpret_cast<const uint8_t*>(to);
     }
     view->values = rows;
-    view->prefetch_values = rows;
   }
 
   template <class ChunkReader>
-  void AttendAllRows(const KeyChunk& chunk, ChunkView* view) {
+  void AttendAllRows(const KeyChunk& chunk, const ChunkView& view) {
     for (uint32_t r = 0; r < item_.num_rows;) {
       const uint32_t count = BlockRows(r);
       RowBlock rows;
@@ -209,6 +212,7 @@ class ItemKernel {
       rows.maxima = scratch_ + layout_.maxima + r;
       rows.sums = scratch_ + layout_.sums + r;
       rows.scores = scratch_ + layout_.scores;
+      rows.prefetch = &prefetch_;
       bool any_seen = false;
       for (uint32_t i = 0; i < count; ++i) {
         const int64_t token = RowOf(r + i).token;
@@ -216,10 +220,7 @@ class ItemKernel {
                                  &rows.first_lane[i], &rows.last_lane[i]);
       }
       if (any_seen) {
-        AttendSomeRows<ChunkReader>(count, *view, parameters_, rows);
-        // One pass over the next chunk's lines is enough.
-        std::copy_n(view->tiles, kChunkTiles, view->prefetch_tiles);
-        view->prefetch_values = view->values;
+        AttendSomeRows<ChunkReader>(count, view, parameters_, rows);
       }
       r += count;
     }
@@ -281,11 +282,14 @@ class ItemKernel {
   const AttendCall& call_;
   const WorkItem& item_;
   const uint32_t kv_head_;
+  const AttendTask next_;
   const ScratchLayout layout_;
   float* const scratch_;
   RowParameters parameters_;
   bool plain_ = false;
   bool convert_ = false;
+  PrefetchList list_;        // of the chunk after the present one
+  PrefetchCursor prefetch_;  // in list_
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

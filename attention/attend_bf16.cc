@@ -13,9 +13,9 @@ HWY_BEFORE_NAMESPACE();
 namespace paged_kv::attention::internal {
 namespace HWY_NAMESPACE {
 
-void AttendBf16Item(const AttendCall& call, const WorkItem& item,
-                    uint32_t kv_head, float* scratch) {
-  ItemKernel<Bf16Reader>(call, item, kv_head, scratch).Run();
+void AttendBf16Item(const AttendCall& call, const AttendTask& task,
+                    const AttendTask& next, float* scratch) {
+  ItemKernel<Bf16Reader>(call, task, next, scratch).Run();
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -92,10 +92,17 @@ struct ScratchLayout {
   size_t total = 0;
 };
 
-// Attends with one item and one KV head; `scratch` is 64-byte aligned and holds
-// ScratchLayout::total floats.
-using AttendFunction = void (*)(const AttendCall& call, const WorkItem& item,
-                                uint32_t kv_head, float* scratch);
+// One item for one KV head.
+struct AttendTask {
+  const WorkItem* item = nullptr;
+  uint32_t kv_head = 0;
+};
+
+// Carries out `task`; `scratch` is 64-byte aligned and holds
+// ScratchLayout::total floats. At its end it asks for the first keys of `next`,
+// which the same worker is likely to get then; next.item may be null.
+using AttendFunction = void (*)(const AttendCall& call, const AttendTask& task,
+                                const AttendTask& next, float* scratch);
 
 // The kernel for one dtype and a resolved Isa. One dtype per source file, to
 // keep builds short.

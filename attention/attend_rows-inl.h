@@ -31,7 +31,7 @@ HWY_NOINLINE void AttendRows(const ChunkView& chunk,
                              const RowParameters& parameters,
                              const RowBlock& rows) {
   ScoreChunk<Reader, kRows>(chunk, rows.queries, parameters.head_dim,
-                            rows.scores);
+                            rows.scores, rows.prefetch);
   const size_t lanes =
       (chunk.end + kTileTokens - 1) / kTileTokens * kTileTokens;
   for (size_t r = 0; r < kRows; ++r) {
@@ -41,7 +41,8 @@ HWY_NOINLINE void AttendRows(const ChunkView& chunk,
     UpdateSoftmax(lanes, parameters.v_head_dim, scores, rows.maxima + r,
                   rows.sums + r, rows.outputs + r * parameters.output_stride);
   }
-  AccumulateChunk<Reader, kRows>(chunk, parameters, rows.scores, rows.outputs);
+  AccumulateChunk<Reader, kRows>(chunk, parameters, rows.scores, rows.outputs,
+                                 rows.prefetch);
 }
 
 // AttendRows for 1 .. kMaxRegisterRows rows.

@@ -22,6 +22,7 @@ namespace paged_kv::attention {
 using internal::AlignedFloats;
 using internal::AttendCall;
 using internal::AttendFunction;
+using internal::AttendTask;
 using internal::ScratchLayout;
 using internal::SequenceQueries;
 using internal::SplitRows;
@@ -108,13 +109,14 @@ class AttentionPlan::Impl {
     const size_t workers = parallel.num_workers();
     scratch_.Reserve(workers * layout.total);
     const size_t kv_heads = call_.pages.shape.kv_heads;
-    parallel.Run(partition_.items.size() * kv_heads,
-                 [&](size_t task, size_t worker) {
-                   PAGED_KV_CHECK(worker < workers);
-                   kernel_(call_, partition_.items[task / kv_heads],
-                           static_cast<uint32_t>(task % kv_heads),
-                           scratch_.data() + worker * layout.total);
-                 });
+    const size_t num_tasks = partition_.items.size() * kv_heads;
+    parallel.Run(num_tasks, [&](size_t task, size_t worker) {
+      PAGED_KV_CHECK(worker < workers);
+      // Workers that keep step take every workers-th task.
+      const size_t next = task + workers;
+      kernel_(call_, Task(task), next < num_tasks ? Task(next) : AttendTask(),
+              scratch_.data() + worker * layout.total);
+    });
     if (partition_.splits.empty()) return absl::OkStatus();
     parallel.Run(partition_.splits.size() * kv_heads, [&](size_t task, size_t) {
       internal::MergeSplits(call_, partition_.splits[task / kv_heads],
@@ -124,6 +126,12 @@ class AttentionPlan::Impl {
   }
 
  private:
+  AttendTask Task(size_t task) const {
+    const size_t kv_heads = call_.pages.shape.kv_heads;
+    return {&partition_.items[task / kv_heads],
+            static_cast<uint32_t>(task % kv_heads)};
+  }
+
   void ReservePartials() {
     const BlockShape& shape = call_.pages.shape;
     const size_t rows =

@@ -14,7 +14,7 @@ namespace paged_kv::attention::internal {
 
 // Up to kChunkTokens keys at neighbouring positions. Lane j is the key at
 // `position` + j; only lanes begin .. end - 1 are the item's. The arrays are
-// filled to their end with repeats, so that a prefetch needs no bounds.
+// filled to their end with repeats, so that lines to prefetch need no bounds.
 struct KeyChunk {
   int64_t position = 0;
   uint32_t begin = 0;

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "attention/attend_internal.h"
+#include "attention/prefetch_list_internal.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -55,18 +56,16 @@ struct ChunkView {
   const uint8_t* const* values;  // [kChunkTokens] rows
   uint32_t begin = 0;            // lanes that hold keys of the item
   uint32_t end = 0;
-  // What the next chunk will read; memory that is hot anyway if there is none.
-  const uint8_t* prefetch_tiles[kChunkTiles];
-  const uint8_t* const* prefetch_values;
 };
 
 // Some rows of an item and their running state.
 struct RowBlock {
-  const float* queries = nullptr;  // [head_dim, rows], scaled
-  float* outputs = nullptr;        // [rows, output_stride], unnormalised
-  float* maxima = nullptr;         // [rows], log2
-  float* sums = nullptr;           // [rows]
-  float* scores = nullptr;         // [rows, kChunkTokens], scratch
+  const float* queries = nullptr;      // [head_dim, rows], scaled
+  float* outputs = nullptr;            // [rows, output_stride], unnormalised
+  float* maxima = nullptr;             // [rows], log2
+  float* sums = nullptr;               // [rows]
+  float* scores = nullptr;             // [rows, kChunkTokens], scratch
+  PrefetchCursor* prefetch = nullptr;  // what the next chunk will read
   // Lanes of the chunk that each row sees, first_lane .. last_lane - 1.
   uint32_t first_lane[kMaxRegisterRows];
   uint32_t last_lane[kMaxRegisterRows];

@@ -16,7 +16,6 @@
 
 #include "attention/kv_reader-inl.h"
 #include "attention/row_block-inl.h"
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,9 +28,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 // row-wise multiply-add without horizontal sums.
 template <class Reader, size_t kRows, size_t kTiles>
 HWY_INLINE void ScoreTiles(const uint8_t* const* tiles,
-                           const uint8_t* const* prefetch,
                            const float* HWY_RESTRICT queries, size_t head_dim,
-                           float* HWY_RESTRICT scores) {
+                           float* HWY_RESTRICT scores, PrefetchCursor* cursor) {
   const ScoreTag d;
   constexpr size_t kVectors = kTiles * kVectorsPerTile;
   constexpr size_t kPairBytes = Reader::kTileRowsPerPair * kTileRowBytes;
@@ -47,15 +45,10 @@ HWY_INLINE void ScoreTiles(const uint8_t* const* tiles,
       for (size_t v = 0; v < kVectors; ++v) sums[c][r][v] = hn::Zero(d);
     }
   }
+  PrefetchCursor prefetch = *cursor;
   for (size_t pair = 0; pair < head_dim / 2; ++pair) {
     const size_t offset = pair * kPairBytes;
-    HWY_UNROLL(2)
-    for (size_t t = 0; t < kTiles; ++t) {
-      HWY_UNROLL(2)
-      for (size_t b = 0; b < kPairBytes; b += kTileRowBytes) {
-        hwy::Prefetch(prefetch[t] + offset + b);
-      }
-    }
+    prefetch.Prefetch<kTiles * Reader::kTileRowsPerPair>();
     hn::Vec<ScoreTag> keys[kVectors];
     HWY_UNROLL(16)
     for (size_t v = 0; v < kVectors; ++v) {
@@ -87,6 +80,7 @@ HWY_INLINE void ScoreTiles(const uint8_t* const* tiles,
       }
     }
   }
+  *cursor = prefetch;
   HWY_UNROLL(8)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(16)
@@ -100,19 +94,20 @@ HWY_INLINE void ScoreTiles(const uint8_t* const* tiles,
 
 template <class Reader, size_t kRows>
 HWY_INLINE void ScoreChunk(const ChunkView& chunk, const float* queries,
-                           size_t head_dim, float* scores) {
+                           size_t head_dim, float* scores,
+                           PrefetchCursor* prefetch) {
   const size_t num_tiles = (chunk.end + kTileTokens - 1) / kTileTokens;
   size_t t = 0;
   if constexpr (kTilesAtOnce > 1) {
     for (; t + kTilesAtOnce <= num_tiles; t += kTilesAtOnce) {
       ScoreTiles<Reader, kRows, kTilesAtOnce>(
-          chunk.tiles + t, chunk.prefetch_tiles + t, queries, head_dim,
-          scores + t * kTileTokens);
+          chunk.tiles + t, queries, head_dim, scores + t * kTileTokens,
+          prefetch);
     }
   }
   for (; t < num_tiles; ++t) {
-    ScoreTiles<Reader, kRows, 1>(chunk.tiles + t, chunk.prefetch_tiles + t,
-                                 queries, head_dim, scores + t * kTileTokens);
+    ScoreTiles<Reader, kRows, 1>(chunk.tiles + t, queries, head_dim,
+                                 scores + t * kTileTokens, prefetch);
   }
 }
 

@@ -18,7 +18,7 @@
 #include <cstring>
 
 #include "attention/kv_reader-inl.h"
-#include "hwy/cache_control.h"
+#include "attention/prefetch_list_internal.h"
 #include "hwy/highway.h"
 #include "paged_kv/block_shape.h"
 
@@ -84,23 +84,16 @@ HWY_INLINE void TransposeFour(DU du, const uint8_t* const* rows, size_t offset,
 
 #endif  // HWY_TARGET != HWY_SCALAR
 
-// Writes a tile of `num_units` rows from 16 token rows of as many units, and
-// prefetches as much of the 16 rows at `prefetch` on the way. Reads nothing
-// beyond the rows.
-HWY_INLINE void TransposeToTile(const uint8_t* const* rows,
-                                const uint8_t* const* prefetch,
-                                size_t num_units, uint8_t* tile) {
+// Writes a tile of `num_units` rows from 16 token rows of as many units. Reads
+// nothing beyond the rows. Takes as many lines from `prefetch`, unless null.
+HWY_INLINE void TransposeToTile(const uint8_t* const* rows, size_t num_units,
+                                uint8_t* tile, PrefetchCursor* prefetch) {
   size_t u = 0;
 #if HWY_TARGET != HWY_SCALAR
-  constexpr size_t kUnitsPerLine = 64 / kUnitBytes;
   const hn::CappedTag<uint32_t, kTileTokens> du;
   constexpr size_t kLanes = hn::MaxLanes(du);
   for (; u + 4 <= num_units; u += 4) {
-    if (u % kUnitsPerLine == 0) {
-      for (size_t t = 0; t < kTileTokens; ++t) {
-        hwy::Prefetch(prefetch[t] + u * kUnitBytes);
-      }
-    }
+    if (prefetch != nullptr) prefetch->Prefetch<4>();
     HWY_UNROLL(4)
     for (size_t t = 0; t < kTileTokens; t += kLanes) {
       TransposeFour(du, rows + t, u * kUnitBytes,
