@@ -3,7 +3,11 @@
 
 #include "attention/float_formats.h"
 
+#include <algorithm>
 #include <bit>
+#include <limits>
+
+#include "paged_kv/check.h"
 
 namespace paged_kv::attention {
 namespace {
@@ -77,6 +81,68 @@ float F16ToF32(uint16_t bits) {
   }
   return std::bit_cast<float>(sign | ((exponent + 127 - 15) << 23) |
                               (mantissa << 13));
+}
+
+uint8_t F32ToE4m3(float value) {
+  constexpr uint32_t kNan = 0x7F;
+  constexpr uint32_t kLargest = 0x7E;
+  constexpr uint32_t kDroppedBits = 23 - 3;
+  constexpr uint32_t kBiasChange = (127 - 7) << 23;
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits & kF32SignMask) >> 24;
+  const uint32_t magnitude = bits & ~kF32SignMask;
+
+  uint32_t result;
+  if (IsNan(bits)) {
+    result = kNan;
+  } else if (magnitude >= std::bit_cast<uint32_t>(0x1p-6f)) {
+    // Normal; a carry out of the mantissa lands in the exponent.
+    result = std::min(kLargest,
+                      ShiftRightRounded(magnitude - kBiasChange, kDroppedBits));
+  } else if (magnitude < std::bit_cast<uint32_t>(0x1p-10f)) {
+    result = 0;
+  } else {
+    // Subnormal: a whole number of 2^-9.
+    const uint32_t exponent = magnitude >> 23;
+    const uint32_t mantissa = (magnitude & 0x7FFFFF) | 0x800000;
+    result = ShiftRightRounded(mantissa, 127 + 23 - 9 - exponent);
+  }
+  return static_cast<uint8_t>(sign | result);
+}
+
+float E4m3ToF32(uint8_t bits) {
+  const uint32_t sign = (uint32_t{bits} & 0x80) << 24;
+  const uint32_t magnitude = bits & 0x7Fu;
+  if (magnitude == 0x7F) return std::bit_cast<float>(sign | 0x7FC00000u);
+  if (magnitude < 8) {  // zero or subnormal
+    const float value = static_cast<float>(magnitude) * 0x1p-9f;
+    return sign == 0 ? value : -value;
+  }
+  return std::bit_cast<float>(sign | ((magnitude << 20) + ((127 - 7) << 23)));
+}
+
+uint8_t F32ToInt8(float value) {
+  constexpr float kLargest = 127.0f;
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if (IsNan(bits)) return 0;
+  const uint32_t sign = (bits & kF32SignMask) >> 24;
+  const float magnitude =
+      std::min(kLargest, std::bit_cast<float>(bits & ~kF32SignMask));
+  // 2^23 has a last place of 1, so the sum is rounded to a whole number.
+  const uint32_t rounded = std::bit_cast<uint32_t>(magnitude + 0x1p23f) & 0xFF;
+  return static_cast<uint8_t>(sign | rounded);
+}
+
+float Int8ToF32(uint8_t bits) {
+  const auto magnitude = static_cast<float>(bits & 0x7F);
+  return (bits & 0x80) == 0 ? magnitude : -magnitude;
+}
+
+float QuantizationScale(DType dtype, float largest) {
+  PAGED_KV_CHECK(HasScales(dtype));
+  if (largest == 0.0f) return 1.0f;
+  const float code = dtype == DType::kFp8E4M3 ? 448.0f : 127.0f;
+  return std::max(largest / code, std::numeric_limits<float>::min());
 }
 
 }  // namespace paged_kv::attention

@@ -13,8 +13,17 @@
 
 namespace paged_kv {
 
-// Element type of stored K and V.
-enum class DType : uint8_t { kF32, kF16, kBF16, kFp8E4M3, kInt8 };
+// Element type of stored K and V; attention/float_formats.h converts.
+enum class DType : uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kFp8E4M3,  // OFP8 E4M3: no infinity, largest 448
+  // Sign and magnitude, not two's complement: bit 7 is the sign, so values are
+  // -127 .. 127 and 0x80 is another 0. Like this, both 8-bit types become bf16
+  // by one table of 128 entries and their sign bit.
+  kInt8,
+};
 
 // Size of one element: 4, 2, 2, 1, 1.
 uint32_t ElementBytes(DType dtype);
