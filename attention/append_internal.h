@@ -24,6 +24,15 @@ struct AppendTask {
   absl::Span<const int64_t> slot_mapping;  // of the tokens
 };
 
+// The scale of a row of `rows`, which has scales and their strides.
+inline const float* RowScale(const KvRows& rows, size_t token,
+                             uint32_t kv_head) {
+  return reinterpret_cast<const float*>(
+      reinterpret_cast<const uint8_t*>(rows.scales) +
+      static_cast<int64_t>(token) * rows.scale_token_stride +
+      kv_head * rows.scale_head_stride);
+}
+
 using AppendFunction = void (*)(const AppendTask& task);
 
 // The kernel for a resolved Isa.

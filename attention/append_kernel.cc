@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "attention/append_internal.h"
+#include "attention/quantize_to_8_bits-inl.h"
 #include "attention/round_to_16_bits-inl.h"
 #include "attention/tile_transpose-inl.h"
 
@@ -28,14 +29,15 @@ class Appender {
 
   void Run() const {
     const PageLayout& layout = task_.pages->layout;
+    const BlockShape& shape = task_.pages->shape;
     if (layout.k_order == KOrder::kTiled16) {
       AppendTiledKeys();
     } else {
-      AppendRows(task_.k, 0, KTokenStride(*task_.pages),
-                 task_.pages->shape.head_dim);
+      AppendRows(task_.k, 0, KTokenStride(*task_.pages), shape.head_dim,
+                 KDataBytes(shape));
     }
     AppendRows(task_.v, layout.kv_stride, VTokenStride(*task_.pages),
-               task_.pages->shape.VHeadDim());
+               shape.VHeadDim(), VDataBytes(shape));
   }
 
  private:
@@ -52,30 +54,52 @@ class Appender {
            KSliceOffset(pages.layout, page, task_.layer, task_.kv_head);
   }
 
+  // The scale of an input row of `dim` elements; 1 for dtypes without scales.
+  float ScaleOf(const KvRows& rows, size_t token, size_t dim) const {
+    if (!HasScales(stored_)) return 1.0f;
+    if (rows.scales != nullptr) return *RowScale(rows, token, task_.kv_head);
+    const auto* row = reinterpret_cast<const float*>(InputRow(rows, token));
+    return QuantizationScale(stored_, LargestMagnitude(row, dim));
+  }
+
+  // Stores the scale of a token in a slice with `data` bytes before its scales.
+  void StoreScale(float scale, int64_t token, Bytes data,
+                  uint8_t* slice) const {
+    if (!HasScales(stored_)) return;
+    constexpr int64_t kBytes = sizeof(scale);
+    std::memcpy(slice + data.value() + token * kBytes, &scale, kBytes);
+  }
+
   // Stores `count` elements of an input row.
-  void Convert(const uint8_t* from, DType dtype, size_t count,
+  void Convert(const uint8_t* from, DType dtype, size_t count, float scale,
                uint8_t* to) const {
+    const auto* row = reinterpret_cast<const float*>(from);
     if (dtype == stored_) {
       std::memcpy(to, from, count * ElementBytes(stored_));
     } else if (stored_ == DType::kBF16) {
-      RoundToBf16(reinterpret_cast<const float*>(from), count,
-                  reinterpret_cast<uint16_t*>(to));
+      RoundToBf16(row, count, reinterpret_cast<uint16_t*>(to));
+    } else if (stored_ == DType::kF16) {
+      RoundToF16(row, count, reinterpret_cast<uint16_t*>(to));
+    } else if (stored_ == DType::kFp8E4M3) {
+      QuantizeRow<E4m3Encoder>(row, count, scale, to);
     } else {
-      RoundToF16(reinterpret_cast<const float*>(from), count,
-                 reinterpret_cast<uint16_t*>(to));
+      QuantizeRow<Int8Encoder>(row, count, scale, to);
     }
   }
 
   // V, and K in plain order.
   void AppendRows(const KvRows& rows, int64_t slice_offset,
-                  int64_t token_stride, size_t dim) const {
+                  int64_t token_stride, size_t dim, Bytes data) const {
     const int64_t block_tokens = task_.pages->shape.block_tokens;
     for (size_t i = 0; i < task_.slot_mapping.size(); ++i) {
       const int64_t slot = task_.slot_mapping[i];
       if (slot < 0) continue;
-      Convert(
-          InputRow(rows, i), rows.dtype, dim,
-          KeySlice(slot) + slice_offset + slot % block_tokens * token_stride);
+      const int64_t token = slot % block_tokens;
+      uint8_t* slice = KeySlice(slot) + slice_offset;
+      const float scale = ScaleOf(rows, i, dim);
+      Convert(InputRow(rows, i), rows.dtype, dim, scale,
+              slice + token * token_stride);
+      StoreScale(scale, token, data, slice);
     }
   }
 
@@ -106,10 +130,18 @@ class Appender {
     const int64_t slot = task_.slot_mapping[first];
     const size_t element = ElementBytes(stored_);
     const size_t row_bytes = shape.head_dim * element;
-    const auto tile_index =
-        static_cast<size_t>(slot % shape.block_tokens) / kTileTokens;
-    uint8_t* tile = KeySlice(slot) + tile_index * kTileTokens * row_bytes;
+    const int64_t token = slot % shape.block_tokens;
+    const auto tile_index = static_cast<size_t>(token) / kTileTokens;
+    uint8_t* slice = KeySlice(slot);
+    uint8_t* tile = slice + tile_index * kTileTokens * row_bytes;
     const size_t input_element = ElementBytes(task_.k.dtype);
+
+    float scales[kTileTokens];
+    for (size_t t = 0; t < run; ++t) {
+      scales[t] = ScaleOf(task_.k, first + t, shape.head_dim);
+      StoreScale(scales[t], token + static_cast<int64_t>(t), KDataBytes(shape),
+                 slice);
+    }
 
     alignas(64) uint8_t converted[kTileTokens][kStripBytes];
     const uint8_t* rows[kTileTokens];
@@ -121,7 +153,8 @@ class Appender {
         if (task_.k.dtype == stored_) {
           rows[t] = from;
         } else {
-          Convert(from, task_.k.dtype, bytes / element, converted[t]);
+          Convert(from, task_.k.dtype, bytes / element, scales[t],
+                  converted[t]);
           rows[t] = converted[t];
         }
       }

@@ -4,6 +4,7 @@
 #include "attention/append_kv.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdlib>
 
@@ -17,6 +18,25 @@ namespace {
 // Tokens of one task: enough to hide the cost of a task, few enough to keep
 // several threads busy with a prompt of one head.
 constexpr size_t kTaskTokens = 128;
+
+// 8-bit rows have scales, others have none.
+absl::Status CheckScalesArray(const char* name, const KvRows& rows) {
+  if (HasScales(rows.dtype) != (rows.scales != nullptr)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is ", DTypeName(rows.dtype),
+                     rows.scales == nullptr ? " without" : " with", " scales"));
+  }
+  constexpr int64_t kBytes = sizeof(float);
+  const auto address = reinterpret_cast<uintptr_t>(rows.scales);
+  if (address % alignof(float) != 0 || rows.scale_token_stride % kBytes != 0 ||
+      rows.scale_head_stride % kBytes != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, " scales at 0x", absl::Hex(address), " with token stride ",
+        rows.scale_token_stride, " and head stride ", rows.scale_head_stride,
+        " are not aligned to ", kBytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckRows(const char* name, const KvRows& rows, DType stored) {
   if (rows.dtype != DType::kF32 && rows.dtype != stored) {
@@ -36,7 +56,7 @@ absl::Status CheckRows(const char* name, const KvRows& rows, DType stored) {
                      rows.token_stride, " and head stride ", rows.head_stride,
                      " is not aligned to ", element, " bytes"));
   }
-  return absl::OkStatus();
+  return CheckScalesArray(name, rows);
 }
 
 absl::Status CheckSlots(const KvPages& pages,
@@ -51,15 +71,28 @@ absl::Status CheckSlots(const KvPages& pages,
   return absl::OkStatus();
 }
 
+// Rows with their strides filled in.
+absl::Status CheckScaleValues(const char* name, const KvRows& rows,
+                              uint32_t kv_heads,
+                              absl::Span<const int64_t> slot_mapping) {
+  if (rows.scales == nullptr) return absl::OkStatus();
+  for (size_t i = 0; i < slot_mapping.size(); ++i) {
+    if (slot_mapping[i] < 0) continue;
+    for (uint32_t head = 0; head < kv_heads; ++head) {
+      const float scale = *internal::RowScale(rows, i, head);
+      if (std::isfinite(scale) && scale > 0.0f) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " scale of token ", i, ", head ", head, " is ",
+                       scale, ", must be finite and above 0"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckAppend(const KvPages& pages, uint32_t layer, const KvRows& k,
                          const KvRows& v,
                          absl::Span<const int64_t> slot_mapping) {
   PAGED_KV_RETURN_IF_ERROR(Validate(pages));
-  if (HasScales(pages.shape.dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("AppendKv writes f32, f16 and bf16 pages, not ",
-                     DTypeName(pages.shape.dtype)));
-  }
   if (layer >= pages.shape.layers) {
     return absl::InvalidArgumentError(absl::StrCat(
         "layer is ", layer, ", but pages hold ", pages.shape.layers));
@@ -76,6 +109,10 @@ KvRows WithStrides(KvRows rows, uint32_t kv_heads, uint32_t dim) {
     rows.head_stride = int64_t{dim} * ElementBytes(rows.dtype);
   }
   if (rows.token_stride == 0) rows.token_stride = rows.head_stride * kv_heads;
+  if (rows.scale_head_stride == 0) rows.scale_head_stride = sizeof(float);
+  if (rows.scale_token_stride == 0) {
+    rows.scale_token_stride = rows.scale_head_stride * kv_heads;
+  }
   return rows;
 }
 
@@ -83,6 +120,9 @@ KvRows WithStrides(KvRows rows, uint32_t kv_heads, uint32_t dim) {
 KvRows From(KvRows rows, size_t token) {
   rows.data = static_cast<const uint8_t*>(rows.data) +
               static_cast<int64_t>(token) * rows.token_stride;
+  if (rows.scales != nullptr) {
+    rows.scales = internal::RowScale(rows, token, 0);
+  }
   return rows;
 }
 
@@ -97,6 +137,10 @@ absl::Status AppendKv(const KvPages& pages, uint32_t layer, const KvRows& k,
   const BlockShape& shape = pages.shape;
   const KvRows k_rows = WithStrides(k, shape.kv_heads, shape.head_dim);
   const KvRows v_rows = WithStrides(v, shape.kv_heads, shape.VHeadDim());
+  PAGED_KV_RETURN_IF_ERROR(
+      CheckScaleValues("k", k_rows, shape.kv_heads, slot_mapping));
+  PAGED_KV_RETURN_IF_ERROR(
+      CheckScaleValues("v", v_rows, shape.kv_heads, slot_mapping));
   const internal::AppendFunction kernel = internal::FindAppendKernel(resolved);
 
   const size_t parts = (slot_mapping.size() + kTaskTokens - 1) / kTaskTokens;

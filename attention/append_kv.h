@@ -21,6 +21,12 @@ struct KvRows {
   DType dtype = DType::kF32;
   int64_t token_stride = 0;  // bytes; 0: dense
   int64_t head_stride = 0;   // bytes; 0: dense
+  // Of rows that are fp8 e4m3 or int8 already, [tokens, kv_heads]: an element
+  // means its code (float_formats.h) times the scale of its row. Null for all
+  // other rows.
+  const float* scales = nullptr;
+  int64_t scale_token_stride = 0;  // bytes; 0: dense
+  int64_t scale_head_stride = 0;   // bytes; 0: dense
 };
 
 // Writes the K and V of new tokens of one layer into their slots. Token i goes
@@ -33,9 +39,16 @@ struct KvRows {
 // tile of 16 neighbouring tokens is transposed in registers and written as
 // rows; single tokens touch one line per 4 bytes of K.
 //
+// For 8-bit pages each f32 row (one token, one KV head, K or V) gets a scale,
+// QuantizationScale() of its largest finite magnitude, and elements are rounded
+// after division by it. So a row that holds infinity or NaN spoils no other
+// row, and not its own other elements: infinity becomes the row's largest
+// value, NaN stays NaN in fp8 e4m3 and becomes 0 in int8, which has none.
+//
 // InvalidArgument, with the numbers and before anything is written, for pages
-// or a layer that are not valid, 8-bit pages, another input dtype, null or
-// misaligned arrays, and slots outside the pages.
+// or a layer that are not valid, another input dtype, null or misaligned
+// arrays, slots outside the pages, and 8-bit rows without scales or with one
+// that is not finite and above 0 (rows that go nowhere excepted).
 absl::Status AppendKv(const KvPages& pages, uint32_t layer, const KvRows& k,
                       const KvRows& v,
                       absl::Span<const int64_t> slot_mapping,  // [tokens]

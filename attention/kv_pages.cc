@@ -62,6 +62,11 @@ absl::Status CheckAlignment(const KvPages& pages) {
   return absl::OkStatus();
 }
 
+// Data and scales of a slice.
+int64_t SliceBytes(Bytes data, const BlockShape& shape) {
+  return static_cast<int64_t>((data + ScaleBytes(shape)).value());
+}
+
 // InvalidArgument unless each stride is at least what the smaller ones and the
 // innermost run of `run_bytes` reach over.
 absl::Status CheckNesting(const char* what, int64_t run_bytes,
@@ -93,27 +98,29 @@ absl::Status CheckOverlap(const KvPages& pages) {
   const BlockShape& shape = pages.shape;
   const PageLayout& layout = pages.layout;
   const int64_t element = ElementBytes(shape.dtype);
-  const bool tiled = layout.k_order == KOrder::kTiled16;
+  // A slice with scales is one run, as tiles are.
+  const bool one_run = HasScales(shape.dtype);
+  const bool k_one_run = one_run || layout.k_order == KOrder::kTiled16;
   std::array<Dimension, 4> dims = {{
       {"page_stride", pages.num_pages, layout.page_stride},
       {"layer_stride", shape.layers, layout.layer_stride},
       {"head_stride", shape.kv_heads, layout.head_stride},
-      {"k_token_stride", tiled ? 1 : shape.block_tokens, KTokenStride(pages)},
+      {"k_token_stride", k_one_run ? 1 : shape.block_tokens,
+       KTokenStride(pages)},
   }};
-  const int64_t k_run =
-      tiled ? static_cast<int64_t>(
-                  (KDataBytes(shape) + ScaleBytes(shape)).value())
-            : shape.head_dim * element;
+  const int64_t k_run = k_one_run ? SliceBytes(KDataBytes(shape), shape)
+                                  : shape.head_dim * element;
   PAGED_KV_RETURN_IF_ERROR(CheckNesting("K", k_run, absl::MakeSpan(dims)));
 
   dims = {{
       {"page_stride", pages.num_pages, layout.page_stride},
       {"layer_stride", shape.layers, layout.layer_stride},
       {"head_stride", shape.kv_heads, layout.head_stride},
-      {"v_token_stride", shape.block_tokens, VTokenStride(pages)},
+      {"v_token_stride", one_run ? 1 : shape.block_tokens, VTokenStride(pages)},
   }};
-  PAGED_KV_RETURN_IF_ERROR(
-      CheckNesting("V", shape.VHeadDim() * element, absl::MakeSpan(dims)));
+  const int64_t v_run = one_run ? SliceBytes(VDataBytes(shape), shape)
+                                : shape.VHeadDim() * element;
+  PAGED_KV_RETURN_IF_ERROR(CheckNesting("V", v_run, absl::MakeSpan(dims)));
   if (std::abs(layout.kv_stride) > kMaxReach) {
     return absl::InvalidArgumentError(absl::StrCat(
         "PageLayout::kv_stride is ", layout.kv_stride, ", out of range"));
@@ -140,20 +147,27 @@ absl::Status CheckOrder(const KvPages& pages) {
   return absl::OkStatus();
 }
 
-// Scales follow the data of their slice, so that data has to be dense.
+// Scales follow the data of their slice, so that data has to be dense, and V
+// has to begin behind them (or, as kv_stride may be negative, end before K).
 absl::Status CheckScales(const KvPages& pages) {
   const BlockShape& shape = pages.shape;
   if (!HasScales(shape.dtype)) return absl::OkStatus();
   const bool k_dense = pages.layout.k_order == KOrder::kTiled16 ||
                        KTokenStride(pages) == shape.head_dim;
-  if (k_dense && VTokenStride(pages) == shape.VHeadDim()) {
-    return absl::OkStatus();
+  if (!k_dense || VTokenStride(pages) != shape.VHeadDim()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        DTypeName(shape.dtype), " pages need dense tokens: k_token_stride is ",
+        KTokenStride(pages), " for head_dim ", shape.head_dim,
+        ", v_token_stride is ", VTokenStride(pages), " for v_head_dim ",
+        shape.VHeadDim()));
   }
+  const int64_t kv_stride = pages.layout.kv_stride;
+  const int64_t reach = kv_stride >= 0 ? SliceBytes(KDataBytes(shape), shape)
+                                       : SliceBytes(VDataBytes(shape), shape);
+  if (kv_stride >= reach || kv_stride <= -reach) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      DTypeName(shape.dtype), " pages need dense tokens: k_token_stride is ",
-      KTokenStride(pages), " for head_dim ", shape.head_dim,
-      ", v_token_stride is ", VTokenStride(pages), " for v_head_dim ",
-      shape.VHeadDim()));
+      "PageLayout::kv_stride is ", kv_stride, ", but data and scales of ",
+      kv_stride >= 0 ? "K" : "V", " take ", reach, " bytes"));
 }
 
 }  // namespace

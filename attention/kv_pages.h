@@ -31,7 +31,8 @@ inline constexpr uint32_t kMaxHeadDim = 256;
 //   size (and of 4 where the pages hold scales);
 // - no two slots of K (or of V) share a byte, as far as the strides nest: each
 //   is at least the bytes that the smaller ones reach over. K and V may lie
-//   over each other (multi-head latent attention reads V out of K);
+//   over each other (multi-head latent attention reads V out of K), except
+//   where scales follow their data;
 // - the largest offset fits 63 bits.
 absl::Status Validate(const KvPages& pages);
 

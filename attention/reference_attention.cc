@@ -19,16 +19,37 @@
 namespace paged_kv::attention {
 namespace {
 
+float LoadF32(const uint8_t* from) {
+  float value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+// The element at `from`; of 8-bit types without its scale.
 double Decode(const uint8_t* from, DType dtype) {
-  if (dtype == DType::kF32) {
-    float value;
-    std::memcpy(&value, from, sizeof(value));
-    return value;
-  }
   uint16_t bits;
-  std::memcpy(&bits, from, sizeof(bits));
-  PAGED_KV_CHECK(dtype == DType::kF16 || dtype == DType::kBF16);
-  return dtype == DType::kF16 ? F16ToF32(bits) : Bf16ToF32(bits);
+  switch (dtype) {
+    case DType::kF32:
+      return LoadF32(from);
+    case DType::kF16:
+      std::memcpy(&bits, from, sizeof(bits));
+      return F16ToF32(bits);
+    case DType::kBF16:
+      std::memcpy(&bits, from, sizeof(bits));
+      return Bf16ToF32(bits);
+    case DType::kFp8E4M3:
+      return E4m3ToF32(*from);
+    case DType::kInt8:
+      return Int8ToF32(*from);
+  }
+  PAGED_KV_CHECK(false);
+}
+
+// The scale of a token of a slice with `data_bytes` before its scales.
+double LoadScale(const uint8_t* slice, Bytes data_bytes, uint32_t token,
+                 DType dtype) {
+  if (!HasScales(dtype)) return 1.0;
+  return LoadF32(slice + data_bytes.value() + size_t{token} * sizeof(float));
 }
 
 // The page index and the slot that hold a position of a sequence.
@@ -187,30 +208,34 @@ absl::Status CheckReference(const AttentionInputs& inputs,
 
 double StoredKey(const KvPages& pages, uint32_t page, uint32_t layer,
                  uint32_t head, uint32_t token, uint32_t dim) {
-  const uint32_t element = ElementBytes(pages.shape.dtype);
-  int64_t offset = KSliceOffset(pages.layout, page, layer, head);
+  const BlockShape& shape = pages.shape;
+  const uint8_t* slice = static_cast<const uint8_t*>(pages.layout.base) +
+                         KSliceOffset(pages.layout, page, layer, head);
+  const uint32_t element = ElementBytes(shape.dtype);
+  int64_t offset;
   if (pages.layout.k_order == KOrder::kTiled16) {
     const uint32_t k = 4 / element;  // dims in a unit of 4 bytes
-    const int64_t tile_bytes =
-        int64_t{kTileTokens} * pages.shape.head_dim * element;
-    offset += token / kTileTokens * tile_bytes;    // [tile]
+    const int64_t tile_bytes = int64_t{kTileTokens} * shape.head_dim * element;
+    offset = token / kTileTokens * tile_bytes;     // [tile]
     offset += dim / k * int64_t{kTileTokens} * 4;  // [dim / k]
     offset += token % kTileTokens * 4;             // [16 tokens]
     offset += dim % k * element;                   // [k]
   } else {
-    offset += token * KTokenStride(pages) + dim * element;
+    offset = token * KTokenStride(pages) + dim * element;
   }
-  return Decode(static_cast<const uint8_t*>(pages.layout.base) + offset,
-                pages.shape.dtype);
+  return Decode(slice + offset, shape.dtype) *
+         LoadScale(slice, KDataBytes(shape), token, shape.dtype);
 }
 
 double StoredValue(const KvPages& pages, uint32_t page, uint32_t layer,
                    uint32_t head, uint32_t token, uint32_t dim) {
-  const uint32_t element = ElementBytes(pages.shape.dtype);
-  const int64_t offset = VSliceOffset(pages.layout, page, layer, head) +
-                         token * VTokenStride(pages) + dim * element;
-  return Decode(static_cast<const uint8_t*>(pages.layout.base) + offset,
-                pages.shape.dtype);
+  const BlockShape& shape = pages.shape;
+  const uint8_t* slice = static_cast<const uint8_t*>(pages.layout.base) +
+                         VSliceOffset(pages.layout, page, layer, head);
+  const int64_t offset =
+      token * VTokenStride(pages) + dim * ElementBytes(shape.dtype);
+  return Decode(slice + offset, shape.dtype) *
+         LoadScale(slice, VDataBytes(shape), token, shape.dtype);
 }
 
 absl::Status ReferenceAttention(const AttentionInputs& inputs,

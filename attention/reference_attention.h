@@ -34,7 +34,8 @@ absl::Status ReferenceAttention(const AttentionInputs& inputs,
                                 const ReferenceOutputs& outputs,
                                 ParallelFor& parallel);
 
-// One stored element, exactly, of f32, f16 or bf16 pages. Arguments in range.
+// One stored element, exactly; of 8-bit pages its code times its scale.
+// Arguments in range.
 double StoredKey(const KvPages& pages, uint32_t page, uint32_t layer,
                  uint32_t head, uint32_t token, uint32_t dim);
 double StoredValue(const KvPages& pages, uint32_t page, uint32_t layer,

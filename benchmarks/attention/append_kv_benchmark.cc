@@ -84,9 +84,13 @@ void PromptArgs(benchmark::internal::Benchmark* b) {
 
 BENCHMARK_CAPTURE(BM_AppendKv_Decode, bf16, DType::kBF16)->Apply(DecodeArgs);
 BENCHMARK_CAPTURE(BM_AppendKv_Decode, f32, DType::kF32)->Apply(DecodeArgs);
+BENCHMARK_CAPTURE(BM_AppendKv_Decode, fp8, DType::kFp8E4M3)->Apply(DecodeArgs);
+BENCHMARK_CAPTURE(BM_AppendKv_Decode, int8, DType::kInt8)->Apply(DecodeArgs);
 BENCHMARK_CAPTURE(BM_AppendKv_Prompt, bf16, DType::kBF16)->Apply(PromptArgs);
 BENCHMARK_CAPTURE(BM_AppendKv_Prompt, f16, DType::kF16)->Apply(PromptArgs);
 BENCHMARK_CAPTURE(BM_AppendKv_Prompt, f32, DType::kF32)->Apply(PromptArgs);
+BENCHMARK_CAPTURE(BM_AppendKv_Prompt, fp8, DType::kFp8E4M3)->Apply(PromptArgs);
+BENCHMARK_CAPTURE(BM_AppendKv_Prompt, int8, DType::kInt8)->Apply(PromptArgs);
 
 }  // namespace
 }  // namespace paged_kv::attention::benchmarks

@@ -115,14 +115,34 @@ class BenchmarkPages {
     const size_t element = ElementBytes(pages_.shape.dtype);
     std::vector<uint8_t> pattern(1'000'003 * element);
     testing::Random random(2);
+    const float limit = HasScales(pages_.shape.dtype) ? 127.0f : 1.7f;
     for (size_t i = 0; i < pattern.size(); i += element) {
       const uint32_t bits =
-          testing::ElementBits(random.Uniform(1.7f), pages_.shape.dtype);
+          testing::ElementBits(random.Uniform(limit), pages_.shape.dtype);
       std::memcpy(pattern.data() + i, &bits, element);
     }
     for (size_t i = 0; i < PoolBytes(); i += pattern.size()) {
       std::memcpy(buffer_.data() + i, pattern.data(),
                   std::min(pattern.size(), PoolBytes() - i));
+    }
+    if (HasScales(pages_.shape.dtype)) FillScales();
+  }
+
+  // All the same: a new one for each token would not change the time.
+  void FillScales() {
+    const BlockShape& shape = pages_.shape;
+    const std::vector<float> scales(shape.block_tokens, 0.01f);
+    const size_t bytes = scales.size() * sizeof(float);
+    for (uint32_t page = 0; page < pages_.num_pages; ++page) {
+      for (uint32_t layer = 0; layer < shape.layers; ++layer) {
+        for (uint32_t head = 0; head < shape.kv_heads; ++head) {
+          uint8_t* k =
+              buffer_.data() + KSliceOffset(pages_.layout, page, layer, head);
+          uint8_t* v = k + pages_.layout.kv_stride;
+          std::memcpy(k + KDataBytes(shape).value(), scales.data(), bytes);
+          std::memcpy(v + VDataBytes(shape).value(), scales.data(), bytes);
+        }
+      }
     }
   }
 

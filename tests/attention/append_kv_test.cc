@@ -8,12 +8,14 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "attention/reference_attention.h"
 #include "gtest/gtest.h"
 #include "tests/support/attention_pages.h"
 #include "tests/support/attention_random.h"
@@ -34,7 +36,7 @@ class InputRows {
  public:
   InputRows(size_t tokens, uint32_t heads, uint32_t dim, DType dtype,
             bool spaced, Random* random)
-      : dtype_(dtype) {
+      : heads_(heads), dim_(dim), dtype_(dtype) {
     const int64_t element = ElementBytes(dtype);
     const int64_t gap = spaced ? 3 * element : 0;
     head_stride_ = dim * element + gap;
@@ -42,8 +44,9 @@ class InputRows {
     bytes_.assign(tokens * token_stride_ + 1, 0xEE);
     for (size_t t = 0; t < tokens; ++t) {
       for (uint32_t h = 0; h < heads; ++h) {
+        const uint32_t percent_odd = random->Chance(50) ? 10 : 0;
         for (uint32_t d = 0; d < dim; ++d) {
-          const uint32_t bits = RandomBits(random);
+          const uint32_t bits = RandomBits(random, percent_odd);
           std::memcpy(bytes_.data() + Offset(t, h, d), &bits, element);
         }
       }
@@ -54,6 +57,7 @@ class InputRows {
       rows_.token_stride = token_stride_;
       rows_.head_stride = head_stride_;
     }
+    if (HasScales(dtype)) AddScales(tokens, spaced, random);
   }
 
   const KvRows& rows() const { return rows_; }
@@ -61,11 +65,28 @@ class InputRows {
   // What a page of `stored` has to hold for an element.
   uint32_t WantBits(size_t token, uint32_t head, uint32_t dim,
                     DType stored) const {
-    uint32_t bits = 0;
-    std::memcpy(&bits, bytes_.data() + Offset(token, head, dim),
-                ElementBytes(dtype_));
-    return dtype_ == stored ? bits
-                            : ElementBits(std::bit_cast<float>(bits), stored);
+    if (dtype_ == stored) return Bits(token, head, dim);
+    const float value = Value(token, head, dim);
+    return ElementBits(
+        HasScales(stored) ? value / WantScale(token, head, stored) : value,
+        stored);
+  }
+
+  // What a page of 8-bit `stored` has to hold for a row.
+  float WantScale(size_t token, uint32_t head, DType stored) const {
+    if (dtype_ == stored) return scales_[ScaleIndex(token, head)];
+    float largest = 0.0f;
+    for (uint32_t d = 0; d < dim_; ++d) {
+      const float magnitude = std::abs(Value(token, head, d));
+      if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+    }
+    if (largest == 0.0f) return 1.0f;
+    return std::max(largest / (stored == DType::kInt8 ? 127.0f : 448.0f),
+                    0x1p-126f);
+  }
+
+  float Value(size_t token, uint32_t head, uint32_t dim) const {
+    return std::bit_cast<float>(Bits(token, head, dim));
   }
 
  private:
@@ -74,16 +95,47 @@ class InputRows {
            dim * ElementBytes(dtype_);
   }
 
-  // Mostly ordinary values; every tenth any bits: NaNs, infinities, subnormals.
-  uint32_t RandomBits(Random* random) const {
-    if (random->Chance(10)) return static_cast<uint32_t>(random->Bits());
+  uint32_t Bits(size_t token, uint32_t head, uint32_t dim) const {
+    uint32_t bits = 0;
+    std::memcpy(&bits, bytes_.data() + Offset(token, head, dim),
+                ElementBytes(dtype_));
+    return bits;
+  }
+
+  // Ordinary values but for some of any bits: NaNs, infinities, subnormals.
+  uint32_t RandomBits(Random* random, uint32_t percent_odd) const {
+    if (random->Chance(percent_odd)) {
+      return static_cast<uint32_t>(random->Bits());
+    }
     return ElementBits(random->Uniform(100.0f), dtype_);
   }
 
+  size_t ScaleIndex(size_t token, uint32_t head) const {
+    return (token * rows_.scale_token_stride + head * rows_.scale_head_stride) /
+           sizeof(float);
+  }
+
+  void AddScales(size_t tokens, bool spaced, Random* random) {
+    rows_.scale_head_stride = spaced ? 12 : 4;
+    rows_.scale_token_stride =
+        heads_ * rows_.scale_head_stride + (spaced ? 20 : 0);
+    // What lies between scales is none, and not looked at.
+    scales_.assign(tokens * rows_.scale_token_stride / sizeof(float), -1.0f);
+    for (size_t t = 0; t < tokens; ++t) {
+      for (uint32_t h = 0; h < heads_; ++h) {
+        scales_[ScaleIndex(t, h)] = 1.0f + random->Uniform(0.999f);
+      }
+    }
+    rows_.scales = scales_.data();
+  }
+
+  uint32_t heads_;
+  uint32_t dim_;
   DType dtype_;
   int64_t head_stride_ = 0;
   int64_t token_stride_ = 0;
   std::vector<uint8_t> bytes_;
+  std::vector<float> scales_;
   KvRows rows_;
 };
 
@@ -129,6 +181,11 @@ void ExpectExact(const AppendCase& c, Isa isa) {
         want.StoreBits(want.ValueOffset(page, layer, h, token, d),
                        v.WantBits(i, h, d, c.shape.dtype));
       }
+      if (!HasScales(c.shape.dtype)) continue;
+      want.StoreScale(want.KeyScaleOffset(page, layer, h, token),
+                      k.WantScale(i, h, c.shape.dtype));
+      want.StoreScale(want.ValueScaleOffset(page, layer, h, token),
+                      v.WantScale(i, h, c.shape.dtype));
     }
   }
   const auto [mine, theirs] = std::mismatch(
@@ -158,12 +215,14 @@ std::vector<int64_t> RandomSlots(size_t count, int64_t slots, uint64_t seed) {
   return all;
 }
 
-constexpr DType kStored[] = {DType::kF32, DType::kF16, DType::kBF16};
+constexpr DType kStored[] = {DType::kF32, DType::kF16, DType::kBF16,
+                             DType::kFp8E4M3, DType::kInt8};
 
 TEST(AppendKvTest, SingleTokensInEveryOrderAndDtype) {
   for (const Isa isa : SupportedIsas()) {
     for (const PageOrder order : kAllPageOrders) {
       for (const DType stored : kStored) {
+        if (!testing::TakesOrder(stored, order)) continue;
         for (const bool same_input : {false, true}) {
           AppendCase c;
           c.shape = Shape(stored, 40, 16);
@@ -250,10 +309,99 @@ TEST(AppendKvTest, OddWidths) {
   }
 }
 
+// Rows of every magnitude, down to subnormals and up to the largest float.
+TEST(AppendKvTest, QuantisationErrorIsBounded) {
+  constexpr uint32_t kDim = 72;
+  for (const Isa isa : SupportedIsas()) {
+    for (const DType stored : {DType::kFp8E4M3, DType::kInt8}) {
+      for (int exponent = -148; exponent <= 127; exponent += 5) {
+        BlockShape shape = Shape(stored, kDim, 16);
+        shape.layers = shape.kv_heads = 1;
+        PageMemory memory(shape, 1, PageOrder::kOwn, Poison::kNan);
+        Random random(exponent + 1000);
+        std::vector<float> row(kDim);
+        for (float& x : row) {
+          x = random.Uniform(std::ldexp(1.0f, exponent));
+          if (random.Chance(20)) x *= 0.01f;  // far below the largest
+        }
+        KvRows rows;
+        rows.data = row.data();
+        SerialFor serial;
+        ASSERT_TRUE(AppendKv(memory.pages(), 0, rows, rows,
+                             std::vector<int64_t>{3}, serial, isa)
+                        .ok());
+        float scale;
+        std::memcpy(&scale,
+                    memory.bytes().data() + memory.KeyScaleOffset(0, 0, 0, 3),
+                    sizeof(scale));
+        ASSERT_TRUE(std::isnormal(scale) && scale > 0.0f) << scale;
+        for (uint32_t d = 0; d < kDim; ++d) {
+          const double half_step =
+              stored == DType::kInt8
+                  ? 0.5 * scale
+                  : std::max(std::ldexp(std::abs(double{row[d]}), -4),
+                             std::ldexp(double{scale}, -10));
+          // The division by the scale is rounded as well.
+          const double bound = half_step * (1 + 0x1p-15);
+          ASSERT_NEAR(StoredKey(memory.pages(), 0, 0, 0, 3, d), row[d], bound)
+              << IsaName(isa) << " " << DTypeName(stored) << " " << exponent;
+          ASSERT_NEAR(StoredValue(memory.pages(), 0, 0, 0, 3, d), row[d],
+                      bound);
+        }
+      }
+    }
+  }
+}
+
+// Infinity and NaN spoil neither their row nor others.
+TEST(AppendKvTest, OddElementsOfARowStayAlone) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr uint32_t kDim = 40;
+  for (const Isa isa : SupportedIsas()) {
+    for (const DType stored : {DType::kFp8E4M3, DType::kInt8}) {
+      BlockShape shape = Shape(stored, kDim, 16);
+      shape.layers = shape.kv_heads = 1;
+      PageMemory memory(shape, 1, PageOrder::kOwn, Poison::kNan);
+      // Row 0 is ordinary, row 1 has odd elements, row 2 nothing else, and row
+      // 3 is zero.
+      std::vector<float> data(4 * kDim, 2.0f);
+      data[kDim + 1] = kInfinity;
+      data[kDim + 35] = -kInfinity;
+      data[kDim + 7] = std::nanf("");
+      std::fill_n(data.begin() + 2 * kDim, kDim, std::nanf(""));
+      data[2 * kDim] = -kInfinity;
+      std::fill_n(data.begin() + 3 * kDim, kDim, 0.0f);
+      KvRows rows;
+      rows.data = data.data();
+      SerialFor serial;
+      ASSERT_TRUE(AppendKv(memory.pages(), 0, rows, rows,
+                           std::vector<int64_t>{0, 1, 2, 3}, serial, isa)
+                      .ok());
+      const auto value = [&](uint32_t token, uint32_t dim) {
+        return StoredKey(memory.pages(), 0, 0, 0, token, dim);
+      };
+      EXPECT_NEAR(value(0, 5), 2.0, 1e-6);
+      EXPECT_NEAR(value(1, 5), 2.0, 1e-6);
+      EXPECT_NEAR(value(1, 1), 2.0, 1e-6);
+      EXPECT_NEAR(value(1, 35), -2.0, 1e-6);
+      EXPECT_EQ(value(3, 39), 0.0);
+      if (stored == DType::kFp8E4M3) {
+        EXPECT_TRUE(std::isnan(value(1, 7)));
+        EXPECT_TRUE(std::isnan(value(2, 1)));
+        EXPECT_EQ(value(2, 0), -448.0);
+      } else {
+        EXPECT_EQ(value(1, 7), 0.0);
+        EXPECT_EQ(value(2, 1), 0.0);
+        EXPECT_EQ(value(2, 0), -127.0);
+      }
+    }
+  }
+}
+
 class AppendKvErrorTest : public ::testing::Test {
  protected:
-  AppendKvErrorTest()
-      : memory_(Shape(DType::kBF16, 8, 16), 4, PageOrder::kOwn, Poison::kNan),
+  explicit AppendKvErrorTest(DType stored = DType::kBF16)
+      : memory_(Shape(stored, 8, 16), 4, PageOrder::kOwn, Poison::kNan),
         before_(memory_.bytes()),
         input_(2 * 3 * 8, 1.0f) {
     rows_.data = input_.data();
@@ -311,11 +459,68 @@ TEST_F(AppendKvErrorTest, OtherDtype) {
                 "k is f16, pages of bf16 take f32 or bf16");
 }
 
-TEST_F(AppendKvErrorTest, EightBitPages) {
-  KvPages pages = memory_.pages();
-  pages.shape.dtype = DType::kInt8;
-  pages.layout = OwnPageLayout(pages.shape, pages.layout.base);
-  ExpectRefused(pages, 0, rows_, rows_, slots_, "not int8");
+// 8-bit pages and rows with scales of 1.
+class AppendKvScalesErrorTest : public AppendKvErrorTest {
+ protected:
+  AppendKvScalesErrorTest()
+      : AppendKvErrorTest(DType::kInt8), scales_(2 * 3, 1.0f) {
+    rows_.dtype = DType::kInt8;
+    rows_.scales = scales_.data();
+  }
+
+  std::vector<float> scales_;
+};
+
+TEST_F(AppendKvScalesErrorTest, WrongScales) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const KvRows good = rows_;
+  for (const float bad :
+       {std::nanf(""), kInfinity, -kInfinity, 0.0f, -0.0f, -1.0f, -1e-40f}) {
+    std::vector<float> scales = scales_;
+    scales[5] = bad;
+    KvRows rows = rows_;
+    rows.scales = scales.data();
+    const std::string text = absl::StrCat("scale of token 1, head 2 is ", bad,
+                                          ", must be finite and above 0");
+    ExpectRefused(memory_.pages(), 0, rows, good, slots_, "k " + text);
+    ExpectRefused(memory_.pages(), 0, good, rows, slots_, "v " + text);
+  }
+}
+
+TEST_F(AppendKvScalesErrorTest, ScalesOfPaddingAreNotLookedAt) {
+  scales_[5] = std::nanf("");
+  SerialFor serial;
+  EXPECT_TRUE(AppendKv(memory_.pages(), 0, rows_, rows_,
+                       std::vector<int64_t>{0, -1}, serial)
+                  .ok());
+}
+
+TEST_F(AppendKvScalesErrorTest, NoScales) {
+  const KvRows good = rows_;
+  rows_.scales = nullptr;
+  ExpectRefused(memory_.pages(), 0, rows_, good, slots_,
+                "k is int8 without scales");
+  rows_ = good;
+  rows_.dtype = DType::kF32;
+  ExpectRefused(memory_.pages(), 0, good, rows_, slots_,
+                "v is f32 with scales");
+}
+
+TEST_F(AppendKvScalesErrorTest, MisalignedScales) {
+  const KvRows good = rows_;
+  rows_.scales = reinterpret_cast<const float*>(
+      reinterpret_cast<const uint8_t*>(scales_.data()) + 2);
+  ExpectRefused(memory_.pages(), 0, rows_, good, slots_,
+                "are not aligned to 4 bytes");
+  rows_ = good;
+  rows_.scale_token_stride = 14;
+  ExpectRefused(memory_.pages(), 0, good, rows_, slots_, "token stride 14");
+}
+
+TEST_F(AppendKvScalesErrorTest, TheOtherEightBitDtype) {
+  rows_.dtype = DType::kFp8E4M3;
+  ExpectRefused(memory_.pages(), 0, rows_, rows_, slots_,
+                "k is fp8_e4m3, pages of int8 take f32 or int8");
 }
 
 TEST_F(AppendKvErrorTest, NothingToDoNeedsNoInput) {

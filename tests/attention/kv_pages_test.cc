@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/support/attention_pages.h"
 
@@ -18,6 +19,7 @@ using testing::kAllPageOrders;
 using testing::PageMemory;
 using testing::PageOrderName;
 using testing::Poison;
+using testing::TakesOrder;
 
 class KvPagesTest : public ::testing::Test {
  protected:
@@ -140,6 +142,51 @@ TEST_F(KvPagesTest, RefusesSpacedTokensBesideScales) {
   pages_.layout = OwnPageLayout(pages_.shape, &anywhere_);
   pages_.layout.v_token_stride = 192;
   ExpectRefused("v_token_stride is 192 for v_head_dim 128");
+}
+
+TEST_F(KvPagesTest, TakesEightBitOrders) {
+  for (const DType dtype : {DType::kFp8E4M3, DType::kInt8}) {
+    for (const auto order : kAllPageOrders) {
+      if (!TakesOrder(dtype, order)) continue;
+      BlockShape shape = pages_.shape;
+      shape.v_head_dim = 64;
+      shape.dtype = dtype;
+      const PageMemory memory(shape, 3, order, Poison::kNan);
+      EXPECT_TRUE(Validate(memory.pages()).ok()) << Validate(memory.pages());
+    }
+  }
+}
+
+// Neither data nor scales of a slice may lie over another slice.
+TEST_F(KvPagesTest, RefusesOverlappingScales) {
+  pages_.shape.dtype = DType::kInt8;
+  for (const KOrder order : {KOrder::kTiled16, KOrder::kTokenDim}) {
+    const PageLayout good = OwnPageLayout(pages_.shape, &anywhere_);
+    pages_.layout = good;
+    pages_.layout.k_order = order;
+    EXPECT_TRUE(Validate(pages_).ok());
+    pages_.layout.head_stride = 2048;  // 16 x 128 elements, no scales
+    ExpectRefused("head_stride is 2048, but K reaches over 2112 bytes");
+    pages_.layout.head_stride = good.head_stride;
+    for (const int64_t kv_stride : {0, 2048, 2108}) {
+      pages_.layout.kv_stride = kv_stride;
+      ExpectRefused(absl::StrCat("kv_stride is ", kv_stride,
+                                 ", but data and scales of K take 2112 bytes"));
+    }
+    pages_.layout.kv_stride = -2048;
+    ExpectRefused("data and scales of V take 2112 bytes");
+    pages_.layout.kv_stride = -2112;
+    EXPECT_TRUE(Validate(pages_).ok());
+  }
+}
+
+TEST_F(KvPagesTest, RefusesOverlappingScalesOfValues) {
+  // Wide values beside narrow keys.
+  pages_.shape.dtype = DType::kFp8E4M3;
+  pages_.shape.head_dim = 16;
+  pages_.layout = OwnPageLayout(pages_.shape, &anywhere_);
+  pages_.shape.v_head_dim = 128;
+  ExpectRefused("head_stride is 640, but V reaches over 2112 bytes");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "attention/float_formats.h"
 #include "paged_kv/check.h"
@@ -15,7 +16,7 @@ namespace paged_kv::attention::testing {
 namespace {
 
 struct Sizes {
-  int64_t element, layers, heads, tokens, pages, k_row, v_row;
+  int64_t element, layers, heads, tokens, pages, k_row, v_row, scales;
 
   Sizes(const BlockShape& shape, uint32_t num_pages)
       : element(ElementBytes(shape.dtype)),
@@ -24,7 +25,8 @@ struct Sizes {
         tokens(shape.block_tokens),
         pages(num_pages),
         k_row(shape.head_dim * element),
-        v_row(shape.VHeadDim() * element) {}
+        v_row(shape.VHeadDim() * element),
+        scales(static_cast<int64_t>(ScaleBytes(shape).value())) {}
 
   // K and V rows as wide as the wider one, where a tensor holds both.
   int64_t row() const { return std::max(k_row, v_row); }
@@ -33,9 +35,11 @@ struct Sizes {
 PageLayout SpacedLayout(const BlockShape& shape) {
   const Sizes s(shape, 1);
   PageLayout layout = OwnPageLayout(shape, nullptr);
-  const int64_t gap = 3 * s.element;
+  // Off the alignment of lines, on that of elements and scales.
+  const int64_t gap = 3 * (s.scales == 0 ? s.element : int64_t{sizeof(float)});
   layout.kv_stride += gap;
-  layout.head_stride = layout.kv_stride + s.v_row * s.tokens + 5 * gap;
+  layout.head_stride =
+      layout.kv_stride + s.v_row * s.tokens + s.scales + 5 * gap;
   layout.layer_stride = layout.head_stride * s.heads + 7 * gap;
   layout.page_stride = layout.layer_stride * s.layers + 11 * gap;
   return layout;
@@ -51,8 +55,8 @@ PageLayout BackwardLayout(const BlockShape& shape) {
 PageLayout HeadsTokensLayout(const Sizes& s) {
   PageLayout layout;
   layout.k_order = KOrder::kTokenDim;
-  layout.k_token_stride = layout.v_token_stride = s.row();
-  layout.head_stride = s.tokens * s.row();
+  if (s.scales == 0) layout.k_token_stride = layout.v_token_stride = s.row();
+  layout.head_stride = s.tokens * s.row() + s.scales;
   layout.page_stride = s.heads * layout.head_stride;
   layout.kv_stride = s.pages * layout.page_stride;
   layout.layer_stride = 2 * layout.kv_stride;
@@ -127,6 +131,11 @@ const char* PageOrderName(PageOrder order) {
   PAGED_KV_CHECK(false);
 }
 
+bool TakesOrder(DType dtype, PageOrder order) {
+  return !HasScales(dtype) || (order != PageOrder::kLayersKvPagesTokensHeads &&
+                               order != PageOrder::kPagesLayersTokensKvHeads);
+}
+
 PageMemory::PageMemory(const BlockShape& shape, uint32_t num_pages,
                        PageOrder order, Poison poison) {
   pages_.shape = shape;
@@ -135,25 +144,48 @@ PageMemory::PageMemory(const BlockShape& shape, uint32_t num_pages,
   const PageLayout& layout = pages_.layout;
   base_offset_ =
       layout.page_stride < 0 ? (num_pages - 1) * -layout.page_stride : 0;
-  // One byte past the last element of the last slice, K or V.
-  const uint32_t last_page = layout.page_stride < 0 ? 0 : num_pages - 1;
+  bytes_.assign(EndOffset(), 0xFF);  // a NaN of every dtype that has one
+  if (poison == Poison::kInfinity) PoisonWithInfinity();
+  pages_.layout.base = bytes_.data() + base_offset_;
+}
+
+// One byte past the last element or scale of the last slice, K or V.
+size_t PageMemory::EndOffset() const {
+  const BlockShape& shape = pages_.shape;
+  const uint32_t page =
+      pages_.layout.page_stride < 0 ? 0 : pages_.num_pages - 1;
   const uint32_t layer = shape.layers - 1;
   const uint32_t head = shape.kv_heads - 1;
   const uint32_t token = shape.block_tokens - 1;
-  const size_t element = ElementBytes(shape.dtype);
-  const size_t end =
-      std::max(
-          KeyOffset(last_page, layer, head, token, shape.head_dim - 1),
-          ValueOffset(last_page, layer, head, token, shape.VHeadDim() - 1)) +
-      element;
-  // 0xFF.. is a NaN of every dtype.
-  bytes_.assign(end, 0xFF);
-  if (poison == Poison::kInfinity) {
-    const uint32_t bits =
-        ElementBits(std::bit_cast<float>(0x7F800000u), shape.dtype);
-    for (size_t i = 0; i + element <= end; i += element) StoreBits(i, bits);
+  if (HasScales(shape.dtype)) {
+    return std::max(KeyScaleOffset(page, layer, head, token),
+                    ValueScaleOffset(page, layer, head, token)) +
+           sizeof(float);
   }
-  pages_.layout.base = bytes_.data() + base_offset_;
+  return std::max(KeyOffset(page, layer, head, token, shape.head_dim - 1),
+                  ValueOffset(page, layer, head, token, shape.VHeadDim() - 1)) +
+         ElementBytes(shape.dtype);
+}
+
+void PageMemory::PoisonWithInfinity() {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const BlockShape& shape = pages_.shape;
+  const uint32_t bits = ElementBits(kInfinity, shape.dtype);
+  const size_t element = ElementBytes(shape.dtype);
+  for (size_t i = 0; i + element <= bytes_.size(); i += element) {
+    StoreBits(i, bits);
+  }
+  if (!HasScales(shape.dtype)) return;
+  for (uint32_t page = 0; page < pages_.num_pages; ++page) {
+    for (uint32_t layer = 0; layer < shape.layers; ++layer) {
+      for (uint32_t head = 0; head < shape.kv_heads; ++head) {
+        for (uint32_t token = 0; token < shape.block_tokens; ++token) {
+          StoreScale(KeyScaleOffset(page, layer, head, token), kInfinity);
+          StoreScale(ValueScaleOffset(page, layer, head, token), kInfinity);
+        }
+      }
+    }
+  }
 }
 
 size_t PageMemory::KeyOffset(uint32_t page, uint32_t layer, uint32_t head,
@@ -181,6 +213,29 @@ size_t PageMemory::ValueOffset(uint32_t page, uint32_t layer, uint32_t head,
       base_offset_ + VSliceOffset(pages_.layout, page, layer, head) + within);
 }
 
+size_t PageMemory::KeyScaleOffset(uint32_t page, uint32_t layer, uint32_t head,
+                                  uint32_t token) const {
+  // Behind all elements of the slice.
+  const BlockShape& shape = pages_.shape;
+  return static_cast<size_t>(base_offset_ +
+                             KSliceOffset(pages_.layout, page, layer, head)) +
+         size_t{shape.block_tokens} * shape.head_dim + token * sizeof(float);
+}
+
+size_t PageMemory::ValueScaleOffset(uint32_t page, uint32_t layer,
+                                    uint32_t head, uint32_t token) const {
+  const BlockShape& shape = pages_.shape;
+  return static_cast<size_t>(base_offset_ +
+                             VSliceOffset(pages_.layout, page, layer, head)) +
+         size_t{shape.block_tokens} * shape.VHeadDim() + token * sizeof(float);
+}
+
+void PageMemory::StoreScale(size_t offset, float scale) {
+  PAGED_KV_CHECK(HasScales(pages_.shape.dtype));
+  PAGED_KV_CHECK(offset + sizeof(scale) <= bytes_.size());
+  std::memcpy(bytes_.data() + offset, &scale, sizeof(scale));
+}
+
 void PageMemory::Store(size_t offset, float value) {
   StoreBits(offset, ElementBits(value, pages_.shape.dtype));
 }
@@ -199,8 +254,9 @@ uint32_t ElementBits(float value, DType dtype) {
     case DType::kBF16:
       return F32ToBf16(value);
     case DType::kFp8E4M3:
+      return F32ToE4m3(value);
     case DType::kInt8:
-      break;
+      return F32ToInt8(value);
   }
   PAGED_KV_CHECK(false);
 }

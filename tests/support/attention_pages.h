@@ -38,7 +38,10 @@ inline constexpr PageOrder kAllPageOrders[] = {
 };
 const char* PageOrderName(PageOrder order);
 
-// What unwritten bytes hold.
+// False for 8-bit types in orders whose tokens are not dense.
+bool TakesOrder(DType dtype, PageOrder order);
+
+// What unwritten elements and scales hold, as far as the dtype can.
 enum class Poison : uint8_t { kNan, kInfinity };
 
 // Owns pages, exactly as many bytes as they reach over, so that the address
@@ -57,20 +60,31 @@ class PageMemory {
   size_t ValueOffset(uint32_t page, uint32_t layer, uint32_t head,
                      uint32_t token, uint32_t dim) const;
 
-  // Stores `value` rounded to the pages' dtype (f32, f16 or bf16).
+  // Byte offset of the scale of one token; 8-bit types only.
+  size_t KeyScaleOffset(uint32_t page, uint32_t layer, uint32_t head,
+                        uint32_t token) const;
+  size_t ValueScaleOffset(uint32_t page, uint32_t layer, uint32_t head,
+                          uint32_t token) const;
+
+  // Stores `value` rounded to the pages' dtype; for 8-bit types the code of
+  // `value` at scale 1.
   void Store(size_t offset, float value);
+  void StoreScale(size_t offset, float scale);
   // Stores raw bits, as many as an element has.
   void StoreBits(size_t offset, uint32_t bits);
 
   uint8_t* mutable_data() { return bytes_.data(); }
 
  private:
+  size_t EndOffset() const;
+  void PoisonWithInfinity();
+
   KvPages pages_;
   int64_t base_offset_ = 0;  // of PageLayout::base in bytes_
   std::vector<uint8_t> bytes_;
 };
 
-// `value` as the bits of an element.
+// `value` as the bits of an element, of 8-bit types at scale 1.
 uint32_t ElementBits(float value, DType dtype);
 
 }  // namespace paged_kv::attention::testing
