@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -139,6 +140,7 @@ class ItemKernel {
     view.end = chunk.end;
     std::copy_n(chunk.k, kChunkTiles, view.tiles);
     view.values = chunk.v;
+    if constexpr (Reader::kHasScales) CopyScales(chunk, &view);
     if (plain_) GatherKeys(chunk, &view);
     if (convert_) {
       const uint8_t* values[kChunkTokens];
@@ -147,6 +149,18 @@ class ItemKernel {
       AttendAllRows<F32Reader>(chunk, view);
     } else {
       AttendAllRows<Reader>(chunk, view);
+    }
+  }
+
+  // Lanes without a key get scales of 0: none of their garbage is read.
+  static void CopyScales(const KeyChunk& chunk, ChunkView* view) {
+    std::fill_n(view->key_scales, kChunkTokens, 0.0f);
+    std::fill_n(view->value_scales, kChunkTokens, 0.0f);
+    for (uint32_t i = 0; i < chunk.num_scale_runs; ++i) {
+      const KeyChunk::ScaleRun& run = chunk.scale_runs[i];
+      const size_t bytes = (run.end - run.begin) * sizeof(float);
+      std::memcpy(view->key_scales + run.begin, run.k, bytes);
+      std::memcpy(view->value_scales + run.begin, run.v, bytes);
     }
   }
 
@@ -167,26 +181,43 @@ class ItemKernel {
     }
   }
 
+  // Converts keys to f32, scales included.
   void ConvertKeys(ChunkView* view) {
-    const ScoreTag d;
-    constexpr size_t kFromBytes = Reader::kTileRowsPerPair * kTileRowBytes;
+    const size_t steps = parameters_.head_dim / Reader::kStepDims;
     const size_t tile_floats = kTileTokens * parameters_.head_dim;
     for (uint32_t t = 0; t * kTileTokens < view->end; ++t) {
-      float* to = scratch_ + layout_.f32_keys + t * tile_floats;
-      for (size_t pair = 0; pair < parameters_.head_dim / 2; ++pair) {
-        const uint8_t* from = view->tiles[t] + pair * kFromBytes;
-        prefetch_.Prefetch<Reader::kTileRowsPerPair>();
-        for (size_t j = 0; j < kTileTokens; j += kScoreLanes) {
-          float* even = to + 2 * pair * kTileTokens + j;
-          hn::StoreU(Reader::template KeyVector<0>(d, from, j), d, even);
-          hn::StoreU(Reader::template KeyVector<1>(d, from, j), d,
-                     even + kTileTokens);
+      float* tile = scratch_ + layout_.f32_keys + t * tile_floats;
+      const float* scales = view->key_scales + t * kTileTokens;
+      for (size_t step = 0; step < steps; ++step) {
+        const uint8_t* from = view->tiles[t] + step * Reader::kStepBytes;
+        float* to = tile + step * Reader::kStepDims * kTileTokens;
+        prefetch_.Prefetch<Reader::kStepBytes / kTileRowBytes>();
+        ConvertDim<0>(from, scales, to);
+        ConvertDim<1>(from, scales, to);
+        if constexpr (Reader::kStepDims == 4) {
+          ConvertDim<2>(from, scales, to);
+          ConvertDim<3>(from, scales, to);
         }
       }
-      view->tiles[t] = reinterpret_cast<const uint8_t*>(to);
+      view->tiles[t] = reinterpret_cast<const uint8_t*>(tile);
     }
   }
 
+  // Dim kDim of a step of a tile.
+  template <size_t kDim>
+  static HWY_INLINE void ConvertDim(const uint8_t* step, const float* scales,
+                                    float* to) {
+    const ScoreTag d;
+    for (size_t j = 0; j < kTileTokens; j += kScoreLanes) {
+      auto keys = Reader::template KeyVector<kDim>(d, step, j);
+      if constexpr (Reader::kHasScales) {
+        keys = hn::Mul(keys, hn::LoadU(d, scales + j));
+      }
+      hn::StoreU(keys, d, to + kDim * kTileTokens + j);
+    }
+  }
+
+  // Converts values to f32, scales included.
   void ConvertValues(const uint8_t** rows, ChunkView* view) {
     const hn::CappedTag<float, 8> d;  // v_head_dim is a multiple of 8
     constexpr size_t kLineElements = 64 / Reader::kElementBytes;
@@ -195,7 +226,11 @@ class ItemKernel {
       for (size_t c = 0; c < parameters_.v_head_dim; c += hn::Lanes(d)) {
         const size_t offset = c * Reader::kElementBytes;
         if (c % kLineElements == 0) prefetch_.Prefetch<1>();
-        hn::StoreU(Reader::ValueVector(d, view->values[j] + offset), d, to + c);
+        auto values = Reader::ValueVector(d, view->values[j] + offset);
+        if constexpr (Reader::kHasScales) {
+          values = hn::Mul(values, hn::Set(d, view->value_scales[j]));
+        }
+        hn::StoreU(values, d, to + c);
       }
       rows[j] = reinterpret_cast<const uint8_t*>(to);
     }

@@ -109,6 +109,8 @@ using AttendFunction = void (*)(const AttendCall& call, const AttendTask& task,
 AttendFunction AttendF32(Isa isa);
 AttendFunction AttendF16(Isa isa);
 AttendFunction AttendBf16(Isa isa);
+AttendFunction AttendFp8(Isa isa);
+AttendFunction AttendInt8(Isa isa);
 
 }  // namespace paged_kv::attention::internal
 

@@ -38,8 +38,9 @@ HWY_NOINLINE void AttendRows(const ChunkView& chunk,
     float* scores = rows.scores + r * kChunkTokens;
     CapAndMask(lanes, rows.first_lane[r], rows.last_lane[r],
                parameters.soft_cap_log2e, scores);
-    UpdateSoftmax(lanes, parameters.v_head_dim, scores, rows.maxima + r,
-                  rows.sums + r, rows.outputs + r * parameters.output_stride);
+    UpdateSoftmax<Reader::kHasScales>(
+        lanes, parameters.v_head_dim, scores, rows.maxima + r, rows.sums + r,
+        rows.outputs + r * parameters.output_stride, chunk.value_scales);
   }
   AccumulateChunk<Reader, kRows>(chunk, parameters, rows.scores, rows.outputs,
                                  rows.prefetch);

@@ -40,8 +40,9 @@ AttendFunction FindKernel(DType dtype, Isa isa) {
     case DType::kBF16:
       return internal::AttendBf16(isa);
     case DType::kFp8E4M3:
+      return internal::AttendFp8(isa);
     case DType::kInt8:
-      break;
+      return internal::AttendInt8(isa);
   }
   return nullptr;
 }

@@ -41,7 +41,7 @@ class AttentionPlan {
   // InvalidArgument, with the numbers, for
   // - pages, options or a table that are not valid in themselves;
   // - head_dim or v_head_dim that are not a multiple of 8 up to 256, query
-  //   heads that the KV heads do not divide, an 8-bit dtype;
+  //   heads that the KV heads do not divide;
   // - a page index outside the pages, or a block size that is not theirs;
   // - a window whose keys the table has already released.
   static absl::StatusOr<AttentionPlan> ForDecode(

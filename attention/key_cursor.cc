@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "attention/key_cursor_internal.h"
+#include "paged_kv/prefetch.h"
 
 namespace paged_kv::attention::internal {
 
@@ -19,6 +20,9 @@ KeyCursor::KeyCursor(const AttendCall& call, const WorkItem& item,
   v_token_stride_ = VTokenStride(call.pages);
   k_tile_bytes_ =
       int64_t{kTileTokens} * shape.head_dim * ElementBytes(shape.dtype);
+  const bool has_scales = HasScales(shape.dtype);
+  k_scales_ = has_scales ? static_cast<int64_t>(KDataBytes(shape).value()) : 0;
+  v_scales_ = has_scales ? static_cast<int64_t>(VDataBytes(shape).value()) : 0;
   block_tokens_ = shape.block_tokens;
   tiled_ = layout.k_order == KOrder::kTiled16;
 
@@ -39,6 +43,20 @@ KeyCursor::Slot KeyCursor::Find(int64_t position) const {
   const uint8_t* k_slice = base_ + page * page_stride_;
   return {k_slice, k_slice + kv_stride_,
           static_cast<uint32_t>(position % block_tokens_)};
+}
+
+void KeyCursor::AddScaleRun(const Slot& slot, uint32_t lane, uint32_t end,
+                            KeyChunk* chunk) const {
+  const int64_t token = int64_t{slot.token} * int64_t{sizeof(float)};
+  const uint8_t* k = slot.k_slice + k_scales_ + token;
+  const uint8_t* v = slot.v_slice + v_scales_ + token;
+  chunk->scale_runs[chunk->num_scale_runs++] = {lane, end, k, v};
+  constexpr int64_t kLine = 64;
+  const int64_t bytes = int64_t{end - lane} * int64_t{sizeof(float)};
+  for (int64_t offset = 0; offset < bytes; offset += kLine) {
+    paged_kv::internal::PrefetchLine(k + offset);
+    paged_kv::internal::PrefetchLine(v + offset);
+  }
 }
 
 uint32_t KeyCursor::FillFromPage(const Slot& slot, uint32_t lane, uint32_t end,
@@ -65,6 +83,7 @@ uint32_t KeyCursor::FillFromPage(const Slot& slot, uint32_t lane, uint32_t end,
     chunk->v[j] = row;
     row += v_token_stride_;
   }
+  if (k_scales_ != 0) AddScaleRun(slot, lane, last, chunk);
   return last;
 }
 
@@ -78,6 +97,7 @@ bool KeyCursor::Next(KeyChunk* chunk) {
   chunk->end = static_cast<uint32_t>(
       std::min<int64_t>(range.end - chunk->position, kChunkTokens));
   chunk->sinks = range_ == 0;
+  chunk->num_scale_runs = 0;
   for (uint32_t lane = chunk->begin; lane < chunk->end;) {
     lane = FillFromPage(Find(chunk->position + lane), lane, chunk->end, chunk);
   }

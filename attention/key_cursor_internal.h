@@ -24,6 +24,17 @@ struct KeyChunk {
   // `position` is a tile's first. Plain order: the K row of each lane.
   const uint8_t* k[kChunkTokens];
   const uint8_t* v[kChunkTokens];  // V row of each lane
+
+  // 8-bit types: the scales of lanes begin .. end - 1, one run per page. They
+  // are being fetched; reading them at once would wait for memory.
+  struct ScaleRun {
+    uint32_t begin;  // lanes
+    uint32_t end;
+    const uint8_t* k;  // f32s
+    const uint8_t* v;
+  };
+  uint32_t num_scale_runs = 0;
+  ScaleRun scale_runs[kChunkTokens];
 };
 
 class KeyCursor {
@@ -41,6 +52,8 @@ class KeyCursor {
     uint32_t token;
   };
   Slot Find(int64_t position) const;
+  void AddScaleRun(const Slot& slot, uint32_t lane, uint32_t end,
+                   KeyChunk* chunk) const;
   // Points lanes at `slot` and the tokens after it, up to the end of the page
   // or lane `end`; returns the lane after the last one.
   uint32_t FillFromPage(const Slot& slot, uint32_t lane, uint32_t end,
@@ -52,6 +65,8 @@ class KeyCursor {
   int64_t k_token_stride_;  // plain order
   int64_t v_token_stride_;
   int64_t k_tile_bytes_;
+  int64_t k_scales_;  // from the start of the K slice; 0: none
+  int64_t v_scales_;
   uint32_t block_tokens_;
   bool tiled_;
 

@@ -65,19 +65,25 @@ HWY_INLINE V F16UnitsToF32(D d, VU units) {
 
 // A reader knows one dtype:
 // - kElementBytes;
-// - kTileRowsPerPair: rows of 64 bytes that hold two dims of 16 tokens;
-// - KeyVector<kHalf>(d, pair, token): dim 2 * p + kHalf of Lanes(d) tokens from
-//   `token` of a tile on, `pair` pointing at the rows of pair p;
+// - kHasScales: elements are to be multiplied by the scale of their token,
+//   which is left to the caller;
+// - kStepDims, kStepBytes: some dims of a tile's 16 tokens and the bytes of the
+//   rows that hold them;
+// - KeyVector<kDim>(d, step, token): dim kDim of a step, of Lanes(d) tokens
+// from
+//   `token` of the tile on;
 // - ValueVector(d, from): Lanes(d) elements of a V row.
 
 struct F32Reader {
   static constexpr size_t kElementBytes = 4;
-  static constexpr size_t kTileRowsPerPair = 2;
+  static constexpr bool kHasScales = false;
+  static constexpr size_t kStepDims = 2;
+  static constexpr size_t kStepBytes = 2 * kTileRowBytes;
 
-  template <size_t kHalf, class D>
-  static HWY_INLINE hn::Vec<D> KeyVector(D d, const uint8_t* pair,
+  template <size_t kDim, class D>
+  static HWY_INLINE hn::Vec<D> KeyVector(D d, const uint8_t* step,
                                          size_t token) {
-    return ValueVector(d, pair + kHalf * kTileRowBytes + 4 * token);
+    return ValueVector(d, step + kDim * kTileRowBytes + 4 * token);
   }
   template <class D>
   static HWY_INLINE hn::Vec<D> ValueVector(D d, const uint8_t* from) {
@@ -87,15 +93,17 @@ struct F32Reader {
 
 struct Bf16Reader {
   static constexpr size_t kElementBytes = 2;
-  static constexpr size_t kTileRowsPerPair = 1;
+  static constexpr bool kHasScales = false;
+  static constexpr size_t kStepDims = 2;
+  static constexpr size_t kStepBytes = kTileRowBytes;
 
-  template <size_t kHalf, class D>
-  static HWY_INLINE hn::Vec<D> KeyVector(D d, const uint8_t* pair,
+  template <size_t kDim, class D>
+  static HWY_INLINE hn::Vec<D> KeyVector(D d, const uint8_t* step,
                                          size_t token) {
     // bf16 is the high half of an f32.
     const hn::RebindToUnsigned<D> du;
-    const auto units = LoadUnits(du, pair + 4 * token);
-    if constexpr (kHalf == 0) {
+    const auto units = LoadUnits(du, step + 4 * token);
+    if constexpr (kDim == 0) {
       return hn::BitCast(d, hn::ShiftLeft<16>(units));
     } else {
       return hn::BitCast(d, hn::And(units, hn::Set(du, 0xFFFF0000u)));
@@ -112,14 +120,16 @@ struct Bf16Reader {
 
 struct F16Reader {
   static constexpr size_t kElementBytes = 2;
-  static constexpr size_t kTileRowsPerPair = 1;
+  static constexpr bool kHasScales = false;
+  static constexpr size_t kStepDims = 2;
+  static constexpr size_t kStepBytes = kTileRowBytes;
 
-  template <size_t kHalf, class D>
-  static HWY_INLINE hn::Vec<D> KeyVector(D d, const uint8_t* pair,
+  template <size_t kDim, class D>
+  static HWY_INLINE hn::Vec<D> KeyVector(D d, const uint8_t* step,
                                          size_t token) {
     const hn::RebindToUnsigned<D> du;
-    const auto units = LoadUnits(du, pair + 4 * token);
-    if constexpr (kHalf == 0) {
+    const auto units = LoadUnits(du, step + 4 * token);
+    if constexpr (kDim == 0) {
       return F16UnitsToF32(d, hn::And(units, hn::Set(du, 0xFFFF)));
     } else {
       return F16UnitsToF32(d, hn::ShiftRight<16>(units));
@@ -138,6 +148,63 @@ struct F16Reader {
 #endif
   }
 };
+
+// Both 8-bit types: Decoder::Decode(d, units) gives the values of the codes in
+// the highest bytes of the lanes, whatever the other bytes hold.
+template <class Decoder>
+struct EightBitReader {
+  static constexpr size_t kElementBytes = 1;
+  static constexpr bool kHasScales = true;
+  static constexpr size_t kStepDims = 4;
+  static constexpr size_t kStepBytes = kTileRowBytes;
+
+  template <size_t kDim, class D>
+  static HWY_INLINE hn::Vec<D> KeyVector(D d, const uint8_t* step,
+                                         size_t token) {
+    const hn::RebindToUnsigned<D> du;
+    const auto units = LoadUnits(du, step + 4 * token);
+    return Decoder::Decode(d, hn::ShiftLeft<24 - 8 * kDim>(units));
+  }
+  template <class D>
+  static HWY_INLINE hn::Vec<D> ValueVector(D d, const uint8_t* from) {
+    const hn::Rebind<uint8_t, D> d8;
+    const hn::RebindToUnsigned<D> du;
+    const auto units = hn::PromoteTo(du, hn::LoadU(d8, from));
+    return Decoder::Decode(d, hn::ShiftLeft<24>(units));
+  }
+};
+
+struct E4m3Decoder {
+  template <class D, class VU, class V = hn::Vec<D>>
+  static HWY_INLINE V Decode(D d, VU units) {
+    const hn::RebindToUnsigned<D> du;
+    const hn::RebindToSigned<D> di;
+    // Copies of the sign move exponent and mantissa to their f32 places and are
+    // masked away; the product mends the bias, of subnormals too.
+    const auto bits =
+        hn::And(hn::BitCast(du, hn::ShiftRight<4>(hn::BitCast(di, units))),
+                hn::Set(du, 0x87F00000));
+    const V value = hn::Mul(hn::BitCast(d, bits), hn::Set(d, 0x1p120f));
+    // The code above 448 is NaN.
+    const auto is_nan = hn::Gt(hn::Abs(value), hn::Set(d, 448.0f));
+    return hn::IfThenElse(is_nan, hn::NaN(d), value);
+  }
+};
+
+struct Int8Decoder {
+  template <class D, class VU, class V = hn::Vec<D>>
+  static HWY_INLINE V Decode(D d, VU units) {
+    const hn::RebindToUnsigned<D> du;
+    const hn::RebindToSigned<D> di;
+    const auto sign = hn::And(units, hn::Set(du, 0x80000000u));
+    const auto magnitude = hn::ShiftRight<24>(hn::Xor(units, sign));
+    const V value = hn::ConvertTo(d, hn::BitCast(di, magnitude));
+    return hn::Or(value, hn::BitCast(d, sign));
+  }
+};
+
+using E4m3Reader = EightBitReader<E4m3Decoder>;
+using Int8Reader = EightBitReader<Int8Decoder>;
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE

@@ -56,11 +56,14 @@ HWY_INLINE void CapAndMask(size_t lanes, uint32_t first_lane,
 
 // Turns one row's scores into weights relative to the row's running maximum
 // (online softmax); where the maximum grows, what was summed before shrinks.
+// With scales, those of the values are part of the weights but not of the sum.
+template <bool kHasScales = false>
 HWY_INLINE void UpdateSoftmax(size_t lanes, size_t v_head_dim,
                               float* HWY_RESTRICT scores,
                               float* HWY_RESTRICT running_max,
                               float* HWY_RESTRICT running_sum,
-                              float* HWY_RESTRICT output) {
+                              float* HWY_RESTRICT output,
+                              const float* HWY_RESTRICT scales = nullptr) {
   const ScoreTag d;
   auto max = hn::LoadU(d, scores);
   for (size_t j = kScoreLanes; j < lanes; j += kScoreLanes) {
@@ -83,8 +86,11 @@ HWY_INLINE void UpdateSoftmax(size_t lanes, size_t v_head_dim,
   const auto reference = hn::Set(d, none ? 0.0f : *running_max);
   auto sum = hn::Zero(d);
   for (size_t j = 0; j < lanes; j += kScoreLanes) {
-    const auto weight = Exp2(d, hn::Sub(hn::LoadU(d, scores + j), reference));
+    auto weight = Exp2(d, hn::Sub(hn::LoadU(d, scores + j), reference));
     sum = hn::Add(sum, weight);
+    if constexpr (kHasScales) {
+      weight = hn::Mul(weight, hn::LoadU(d, scales + j));
+    }
     hn::StoreU(weight, d, scores + j);
   }
   *running_sum += hn::GetLane(hn::SumOfLanes(d, sum));

@@ -103,13 +103,7 @@ absl::Status CheckHeads(const BlockShape& shape, uint32_t query_heads) {
 
 absl::Status CheckKernelShape(const BlockShape& shape) {
   PAGED_KV_RETURN_IF_ERROR(CheckHeadDim("head_dim", shape.head_dim));
-  PAGED_KV_RETURN_IF_ERROR(CheckHeadDim("v_head_dim", shape.VHeadDim()));
-  if (HasScales(shape.dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the attention kernels take f32, f16 and bf16, not ",
-                     DTypeName(shape.dtype)));
-  }
-  return absl::OkStatus();
+  return CheckHeadDim("v_head_dim", shape.VHeadDim());
 }
 
 absl::Status CheckPageTable(const KvPages& pages, const PageTable& table) {

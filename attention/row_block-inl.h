@@ -56,6 +56,10 @@ struct ChunkView {
   const uint8_t* const* values;  // [kChunkTokens] rows
   uint32_t begin = 0;            // lanes that hold keys of the item
   uint32_t end = 0;
+  // 8-bit types: what each lane's stored K and V are to be multiplied by; any
+  // number in lanes outside begin .. end - 1.
+  float key_scales[kChunkTokens];
+  float value_scales[kChunkTokens];
 };
 
 // Some rows of an item and their running state.

@@ -24,15 +24,40 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// sums[row][vector] += query dim * key dim, for dim kDim of a step. `queries`
+// are those of the step's dims.
+template <class Reader, size_t kDim, size_t kRows, size_t kVectors>
+HWY_INLINE void AddDim(const uint8_t* const* tiles, size_t offset,
+                       const float* HWY_RESTRICT queries,
+                       hn::Vec<ScoreTag> (&sums)[kRows][kVectors]) {
+  const ScoreTag d;
+  hn::Vec<ScoreTag> keys[kVectors];
+  HWY_UNROLL(16)
+  for (size_t v = 0; v < kVectors; ++v) {
+    keys[v] =
+        Reader::template KeyVector<kDim>(d, tiles[v / kVectorsPerTile] + offset,
+                                         v % kVectorsPerTile * kScoreLanes);
+  }
+  HWY_UNROLL(8)
+  for (size_t r = 0; r < kRows; ++r) {
+    const auto query = hn::Set(d, queries[kDim * kRows + r]);
+    HWY_UNROLL(16)
+    for (size_t v = 0; v < kVectors; ++v) {
+      sums[r][v] = hn::MulAdd(query, keys[v], sums[r][v]);
+    }
+  }
+}
+
 // scores[row][lane] = query row . key lane, for the keys of kTiles tiles: a
-// row-wise multiply-add without horizontal sums.
+// row-wise multiply-add without horizontal sums. `scales` are those of the
+// lanes, if the reader leaves them to us.
 template <class Reader, size_t kRows, size_t kTiles>
 HWY_INLINE void ScoreTiles(const uint8_t* const* tiles,
                            const float* HWY_RESTRICT queries, size_t head_dim,
+                           const float* HWY_RESTRICT scales,
                            float* HWY_RESTRICT scores, PrefetchCursor* cursor) {
   const ScoreTag d;
   constexpr size_t kVectors = kTiles * kVectorsPerTile;
-  constexpr size_t kPairBytes = Reader::kTileRowsPerPair * kTileRowBytes;
   // With few rows, even and odd dims have accumulators of their own, so that
   // enough independent sums are under way.
   constexpr size_t kChains = kRows * kVectors <= 4 ? 2 : 1;
@@ -46,38 +71,15 @@ HWY_INLINE void ScoreTiles(const uint8_t* const* tiles,
     }
   }
   PrefetchCursor prefetch = *cursor;
-  for (size_t pair = 0; pair < head_dim / 2; ++pair) {
-    const size_t offset = pair * kPairBytes;
-    prefetch.Prefetch<kTiles * Reader::kTileRowsPerPair>();
-    hn::Vec<ScoreTag> keys[kVectors];
-    HWY_UNROLL(16)
-    for (size_t v = 0; v < kVectors; ++v) {
-      keys[v] =
-          Reader::template KeyVector<0>(d, tiles[v / kVectorsPerTile] + offset,
-                                        v % kVectorsPerTile * kScoreLanes);
-    }
-    HWY_UNROLL(8)
-    for (size_t r = 0; r < kRows; ++r) {
-      const auto query = hn::Set(d, queries[2 * pair * kRows + r]);
-      HWY_UNROLL(16)
-      for (size_t v = 0; v < kVectors; ++v) {
-        sums[0][r][v] = hn::MulAdd(query, keys[v], sums[0][r][v]);
-      }
-    }
-    HWY_UNROLL(16)
-    for (size_t v = 0; v < kVectors; ++v) {
-      keys[v] =
-          Reader::template KeyVector<1>(d, tiles[v / kVectorsPerTile] + offset,
-                                        v % kVectorsPerTile * kScoreLanes);
-    }
-    HWY_UNROLL(8)
-    for (size_t r = 0; r < kRows; ++r) {
-      const auto query = hn::Set(d, queries[(2 * pair + 1) * kRows + r]);
-      HWY_UNROLL(16)
-      for (size_t v = 0; v < kVectors; ++v) {
-        sums[kChains - 1][r][v] =
-            hn::MulAdd(query, keys[v], sums[kChains - 1][r][v]);
-      }
+  for (size_t step = 0; step < head_dim / Reader::kStepDims; ++step) {
+    const size_t offset = step * Reader::kStepBytes;
+    prefetch.Prefetch<kTiles*(Reader::kStepBytes / kTileRowBytes)>();
+    const float* step_queries = queries + step * Reader::kStepDims * kRows;
+    AddDim<Reader, 0>(tiles, offset, step_queries, sums[0]);
+    AddDim<Reader, 1>(tiles, offset, step_queries, sums[kChains - 1]);
+    if constexpr (Reader::kStepDims == 4) {
+      AddDim<Reader, 2>(tiles, offset, step_queries, sums[0]);
+      AddDim<Reader, 3>(tiles, offset, step_queries, sums[kChains - 1]);
     }
   }
   *cursor = prefetch;
@@ -87,6 +89,9 @@ HWY_INLINE void ScoreTiles(const uint8_t* const* tiles,
     for (size_t v = 0; v < kVectors; ++v) {
       auto sum = sums[0][r][v];
       if constexpr (kChains == 2) sum = hn::Add(sum, sums[1][r][v]);
+      if constexpr (Reader::kHasScales) {
+        sum = hn::Mul(sum, hn::LoadU(d, scales + v * kScoreLanes));
+      }
       hn::StoreU(sum, d, scores + r * kChunkTokens + v * kScoreLanes);
     }
   }
@@ -101,12 +106,14 @@ HWY_INLINE void ScoreChunk(const ChunkView& chunk, const float* queries,
   if constexpr (kTilesAtOnce > 1) {
     for (; t + kTilesAtOnce <= num_tiles; t += kTilesAtOnce) {
       ScoreTiles<Reader, kRows, kTilesAtOnce>(
-          chunk.tiles + t, queries, head_dim, scores + t * kTileTokens,
+          chunk.tiles + t, queries, head_dim,
+          chunk.key_scales + t * kTileTokens, scores + t * kTileTokens,
           prefetch);
     }
   }
   for (; t < num_tiles; ++t) {
     ScoreTiles<Reader, kRows, 1>(chunk.tiles + t, queries, head_dim,
+                                 chunk.key_scales + t * kTileTokens,
                                  scores + t * kTileTokens, prefetch);
   }
 }

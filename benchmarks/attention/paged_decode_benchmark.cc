@@ -64,6 +64,10 @@ BENCHMARK_CAPTURE(BM_PagedDecode, f16, DType::kF16, KOrder::kTiled16)
     ->Apply(DecodeArgs);
 BENCHMARK_CAPTURE(BM_PagedDecode, f32, DType::kF32, KOrder::kTiled16)
     ->Apply(DecodeArgs);
+BENCHMARK_CAPTURE(BM_PagedDecode, fp8, DType::kFp8E4M3, KOrder::kTiled16)
+    ->Apply(DecodeArgs);
+BENCHMARK_CAPTURE(BM_PagedDecode, int8, DType::kInt8, KOrder::kTiled16)
+    ->Apply(DecodeArgs);
 BENCHMARK_CAPTURE(BM_PagedDecode, bf16_plain_keys, DType::kBF16,
                   KOrder::kTokenDim)
     ->Apply(DecodeArgs);

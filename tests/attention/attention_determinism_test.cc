@@ -46,7 +46,8 @@ void ExpectSameBits(const AttentionSpec& spec, Isa isa) {
 
 TEST(AttentionDeterminismTest, SplitDecode) {
   for (const Isa isa : SupportedIsas()) {
-    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16,
+                              DType::kFp8E4M3, DType::kInt8}) {
       AttentionSpec spec;
       spec.shape.dtype = dtype;
       spec.shape.kv_heads = 2;
@@ -64,11 +65,14 @@ TEST(AttentionDeterminismTest, SplitDecode) {
 
 TEST(AttentionDeterminismTest, MixedBatch) {
   for (const Isa isa : SupportedIsas()) {
-    AttentionSpec spec;
-    spec.shape.kv_heads = 2;
-    spec.group = 4;
-    spec.sequences = {{100, 300}, {1, 2500}, {33, 33}, {1, 1}};
-    ExpectSameBits(spec, isa);
+    for (const DType dtype : {DType::kBF16, DType::kFp8E4M3, DType::kInt8}) {
+      AttentionSpec spec;
+      spec.shape.dtype = dtype;
+      spec.shape.kv_heads = 2;
+      spec.group = 4;
+      spec.sequences = {{100, 300}, {1, 2500}, {33, 33}, {1, 1}};
+      ExpectSameBits(spec, isa);
+    }
   }
 }
 

@@ -118,13 +118,6 @@ TEST_F(AttentionPlanTest, RefusesHeadDims) {
   }
 }
 
-TEST_F(AttentionPlanTest, RefusesEightBitPages) {
-  inputs_.pages.shape.dtype = DType::kFp8E4M3;
-  inputs_.pages.layout =
-      OwnPageLayout(inputs_.pages.shape, inputs_.pages.layout.base);
-  ExpectRefused("not fp8_e4m3");
-}
-
 TEST_F(AttentionPlanTest, RefusesPagesOutsideThePool) {
   page_indices_[2] = static_cast<int32_t>(inputs_.pages.num_pages);
   ExpectRefused("PageTable::page_indices[2] is 8, outside the 8 pages");

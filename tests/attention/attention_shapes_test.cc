@@ -23,6 +23,9 @@ struct Heads {
   uint32_t kv;
 };
 
+constexpr DType kDTypes[] = {DType::kF32, DType::kF16, DType::kBF16,
+                             DType::kFp8E4M3, DType::kInt8};
+
 ThreadPool& Pool() {
   static ThreadPool& pool = *new ThreadPool(2);
   return pool;
@@ -85,12 +88,13 @@ std::vector<SequenceLengths> SevenSequences(uint64_t seed) {
 }
 
 TEST(AttentionShapesTest, VllmPagedAttention) {
-  const DType dtypes[] = {DType::kF16, DType::kBF16, DType::kF32};
+  const DType dtypes[] = {DType::kF16, DType::kBF16, DType::kF32,
+                          DType::kFp8E4M3, DType::kInt8};
   int i = 0;
   for (const Heads heads : {Heads{40, 40}, Heads{64, 8}, Heads{32, 8}}) {
     for (const uint32_t head_dim : {64, 80, 96, 112, 128, 256}) {
       for (const uint32_t block : {16, 32}) {
-        ExpectAgreement(Spec(dtypes[i % 3], heads, head_dim, block,
+        ExpectAgreement(Spec(dtypes[i % 5], heads, head_dim, block,
                              SevenSequences(head_dim + block)));
         ++i;
       }
@@ -110,6 +114,8 @@ TEST(AttentionShapesTest, VllmUnifiedAndFlashAttention) {
         spec.options.soft_cap = 50.0f;
         spec.release_blocks = true;
         ExpectAgreement(spec);
+        spec.shape.dtype = head_dim % 80 == 0 ? DType::kInt8 : DType::kFp8E4M3;
+        ExpectAgreement(spec);
       }
     }
   }
@@ -117,7 +123,7 @@ TEST(AttentionShapesTest, VllmUnifiedAndFlashAttention) {
 
 TEST(AttentionShapesTest, VllmCpuDecode) {
   for (const Heads heads : {Heads{4, 4}, Heads{8, 2}, Heads{9, 3}}) {
-    for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
+    for (const DType dtype : kDTypes) {
       for (const uint32_t head_dim : {96, 128}) {
         AttentionSpec spec =
             Spec(dtype, heads, head_dim, 32,
@@ -258,19 +264,20 @@ TEST(AttentionShapesTest, OpenVinoHeadSizes) {
 // Every multiple of 8, for K and for V.
 TEST(AttentionShapesTest, EveryHeadDim) {
   for (uint32_t head_dim = 8; head_dim <= 256; head_dim += 8) {
-    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const DType dtype : kDTypes) {
       AttentionSpec spec =
           Spec(dtype, {4, 2}, head_dim, 16, {{1, 33}, {20, 50}});
       spec.shape.v_head_dim = 264 - head_dim;
       ExpectAgreement(spec);
-      spec.order = PageOrder::kLayersKvPagesTokensHeads;
+      spec.order = HasScales(dtype) ? PageOrder::kLayersKvPagesHeadsTokens
+                                    : PageOrder::kLayersKvPagesTokensHeads;
       ExpectAgreement(spec);
     }
   }
 }
 
 // Lengths around tile, block and chunk boundaries, at every block size.
-TEST(AttentionShapesTest, LengthsAroundBoundaries) {
+void ExpectLengthsAgree(DType dtype) {
   for (const uint32_t block : {1, 3, 8, 15, 16, 17, 32, 48, 64, 128}) {
     std::vector<SequenceLengths> sequences;
     for (const uint32_t edge : {1u, 16u, 64u, 128u, block, 2 * block}) {
@@ -278,7 +285,7 @@ TEST(AttentionShapesTest, LengthsAroundBoundaries) {
         if (tokens != 0) sequences.push_back({1, tokens});
       }
     }
-    AttentionSpec spec = Spec(DType::kBF16, {7, 1}, 64, block, sequences);
+    AttentionSpec spec = Spec(dtype, {7, 1}, 64, block, sequences);
     ExpectAgreement(spec);
     spec.poison = Poison::kInfinity;
     for (SequenceLengths& lengths : spec.sequences) {
@@ -289,11 +296,21 @@ TEST(AttentionShapesTest, LengthsAroundBoundaries) {
   }
 }
 
+TEST(AttentionShapesTest, LengthsAroundBoundaries) {
+  ExpectLengthsAgree(DType::kBF16);
+}
+TEST(AttentionShapesTest, LengthsAroundBoundariesFp8) {
+  ExpectLengthsAgree(DType::kFp8E4M3);
+}
+TEST(AttentionShapesTest, LengthsAroundBoundariesInt8) {
+  ExpectLengthsAgree(DType::kInt8);
+}
+
 // Rows per KV head below, at and above what registers and items hold.
 TEST(AttentionShapesTest, QueryHeadsPerKvHead) {
   for (const uint32_t group :
        {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 32, 63, 64, 65, 71, 128}) {
-    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const DType dtype : kDTypes) {
       ExpectAgreement(Spec(dtype, {group, 1}, 64, 16, {{1, 70}, {1, 5}}));
       ExpectAgreement(Spec(dtype, {2 * group, 2}, 32, 16, {{9, 70}, {1, 5}}));
     }

@@ -123,11 +123,12 @@ TEST(CasesTest, F1_PageIdBeyond16Bits) {
   ExpectFarPagesWork(64, 8'192, {65'535, 65'537, 69'999});
 }
 
-// A tile's lanes and V rows behind the last token hold NaN or infinity, which
-// a multiplication by a weight of 0 would let through.
+// A tile's lanes, V rows and scales behind the last token hold NaN or infinity,
+// which a multiplication by a weight of 0 would let through.
 TEST(CasesTest, PoisonedSlotsNeverLeak) {
   for (const Poison poison : {Poison::kNan, Poison::kInfinity}) {
-    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16,
+                              DType::kFp8E4M3, DType::kInt8}) {
       for (uint32_t tokens = 1; tokens <= 40; ++tokens) {
         AttentionSpec spec;
         spec.shape.dtype = dtype;
@@ -172,6 +173,50 @@ TEST(CasesTest, NanInASeenTokenShows) {
           EXPECT_TRUE(std::isnan(got->out[3]))
               << IsaName(isa) << " " << DTypeName(dtype);
           EXPECT_EQ(std::isnan(got->out[4]), in_key);
+        }
+      }
+    }
+  }
+}
+
+// The same for 8-bit types: the code of NaN, and a scale of NaN.
+TEST(CasesTest, NanInASeenEightBitTokenShows) {
+  struct Spoilt {
+    DType dtype;
+    bool in_scale;
+    uint8_t code;
+  };
+  for (const Spoilt& spoilt : {Spoilt{DType::kFp8E4M3, false, 0x7F},
+                               {DType::kFp8E4M3, false, 0xFF},
+                               {DType::kFp8E4M3, true, 0},
+                               {DType::kInt8, true, 0}}) {
+    for (const bool in_key : {false, true}) {
+      for (const uint32_t queries : {1, 40}) {
+        AttentionSpec spec;
+        spec.shape.dtype = spoilt.dtype;
+        spec.shape.head_dim = 16;
+        spec.decode = queries == 1;
+        spec.sequences = {{queries, 70}};
+        AttentionProblem problem(spec);
+        const auto page =
+            static_cast<uint32_t>(problem.inputs().table.page_indices[1]);
+        PageMemory& memory = problem.memory();
+        if (spoilt.in_scale) {
+          memory.StoreScale(in_key ? memory.KeyScaleOffset(page, 0, 0, 5)
+                                   : memory.ValueScaleOffset(page, 0, 0, 5),
+                            std::nanf(""));
+        } else {
+          memory.StoreBits(in_key ? memory.KeyOffset(page, 0, 0, 5, 3)
+                                  : memory.ValueOffset(page, 0, 0, 5, 3),
+                           spoilt.code);
+        }
+        SerialFor serial;
+        for (const Isa isa : SupportedIsas()) {
+          const auto got = RunKernel(problem, isa, serial);
+          ASSERT_TRUE(got.ok()) << got.status();
+          EXPECT_TRUE(std::isnan(got->out[3]))
+              << IsaName(isa) << " " << DTypeName(spoilt.dtype);
+          EXPECT_EQ(std::isnan(got->out[4]), in_key || spoilt.in_scale);
         }
       }
     }

@@ -166,16 +166,34 @@ void AttentionProblem::FillSequence(size_t i) {
       if (position >= spec_.sequences[i].tokens) break;
       if (!IsSeen(spec_.sequences[i], position)) continue;
       for (uint32_t head = 0; head < shape.kv_heads; ++head) {
-        for (uint32_t d = 0; d < shape.head_dim; ++d) {
-          memory_.Store(memory_.KeyOffset(page, spec_.layer, head, t, d),
-                        random.Uniform(kMagnitude));
-        }
-        for (uint32_t d = 0; d < shape.VHeadDim(); ++d) {
-          memory_.Store(memory_.ValueOffset(page, spec_.layer, head, t, d),
-                        random.Uniform(kMagnitude));
-        }
+        FillToken(page, head, t, &random);
       }
     }
+  }
+}
+
+// K and V of one token and head, of 8-bit types with scales of their own.
+void AttentionProblem::FillToken(uint32_t page, uint32_t head, uint32_t token,
+                                 Random* random) {
+  const BlockShape& shape = spec_.shape;
+  float limit = kMagnitude;
+  if (HasScales(shape.dtype)) {
+    limit = shape.dtype == DType::kInt8 ? 127.4f : 460.0f;
+    const auto scale = [&] {
+      return kMagnitude / limit * (1.0f + random->Uniform(0.9f));
+    };
+    memory_.StoreScale(memory_.KeyScaleOffset(page, spec_.layer, head, token),
+                       scale());
+    memory_.StoreScale(memory_.ValueScaleOffset(page, spec_.layer, head, token),
+                       scale());
+  }
+  for (uint32_t d = 0; d < shape.head_dim; ++d) {
+    memory_.Store(memory_.KeyOffset(page, spec_.layer, head, token, d),
+                  random->Uniform(limit));
+  }
+  for (uint32_t d = 0; d < shape.VHeadDim(); ++d) {
+    memory_.Store(memory_.ValueOffset(page, spec_.layer, head, token, d),
+                  random->Uniform(limit));
   }
 }
 

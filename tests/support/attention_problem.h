@@ -16,6 +16,7 @@
 #include "attention/attention_options.h"
 #include "attention/parallel_for.h"
 #include "tests/support/attention_pages.h"
+#include "tests/support/attention_random.h"
 
 namespace paged_kv::attention::testing {
 
@@ -55,6 +56,7 @@ class AttentionProblem {
  private:
   void AssignPages();
   void FillSequence(size_t i);
+  void FillToken(uint32_t page, uint32_t head, uint32_t token, Random* random);
   bool IsSeen(const SequenceLengths& lengths, int64_t key) const;
 
   AttentionSpec spec_;

@@ -22,7 +22,8 @@ uint32_t RandomHeadDim(Random* random) {
 
 BlockShape RandomShape(Random* random) {
   BlockShape shape;
-  shape.dtype = random->Pick({DType::kF32, DType::kF16, DType::kBF16});
+  shape.dtype = random->Pick(
+      {DType::kF32, DType::kF16, DType::kBF16, DType::kFp8E4M3, DType::kInt8});
   shape.layers = random->Between(1, 3);
   shape.kv_heads = random->Pick<uint32_t>({1, 1, 2, 3, 4, 8});
   shape.head_dim = RandomHeadDim(random);
@@ -109,8 +110,10 @@ AttentionSpec RandomSpec(uint64_t seed) {
   spec.shape = RandomShape(&random);
   spec.layer = random.Between(0, spec.shape.layers - 1);
   spec.group = random.Pick<uint32_t>({1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 71});
-  spec.order = *(std::begin(kAllPageOrders) +
-                 random.Between(0, std::size(kAllPageOrders) - 1));
+  do {
+    spec.order = *(std::begin(kAllPageOrders) +
+                   random.Between(0, std::size(kAllPageOrders) - 1));
+  } while (!TakesOrder(spec.shape.dtype, spec.order));
   spec.poison = random.Pick({Poison::kNan, Poison::kInfinity});
   spec.decode = random.Chance(50);
   spec.options = RandomOptions(&random, spec.shape.block_tokens, spec.decode);
