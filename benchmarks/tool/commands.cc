@@ -24,7 +24,9 @@
   COMMAND(Demo)                         \
   COMMAND(Replay)                       \
   COMMAND(Stress)                       \
-  COMMAND(Fragmentation)
+  COMMAND(Fragmentation)                \
+  COMMAND(Decode)                       \
+  COMMAND(Prefill)
 
 namespace paged_kv::tool {
 
@@ -37,7 +39,7 @@ namespace {
 
 constexpr char kAbout[] =
     "Replays LLM serving traces against the paged KV cache and the allocators "
-    "that it replaces.\n"
+    "that it replaces, and measures the attention kernels that read it.\n"
     "Start with 'pagedkv demo'; every command explains itself with --help.";
 
 constexpr char kFooter[] =

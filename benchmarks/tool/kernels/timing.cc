@@ -1,0 +1,65 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "benchmarks/tool/kernels/timing.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "paged_kv/check.h"
+
+namespace paged_kv::tool {
+namespace {
+
+constexpr double kQuietShare = 0.97;
+constexpr size_t kMinQuiet = 3;
+
+double SecondsOf(clockid_t clock) {
+  timespec now{};
+  PAGED_KV_CHECK(clock_gettime(clock, &now) == 0);
+  return static_cast<double>(now.tv_sec) +
+         1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+}  // namespace
+
+Timing TimeOf(const std::function<void()>& work) {
+  const double cpu = SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
+  const double wall = SecondsOf(CLOCK_MONOTONIC);
+  work();
+  Timing timing;
+  timing.wall_seconds = SecondsOf(CLOCK_MONOTONIC) - wall;
+  timing.cpu_seconds = SecondsOf(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+  return timing;
+}
+
+std::vector<double> QuietTimings::Counted() const {
+  std::vector<double> quiet, all;
+  for (const Timing& timing : timings_) {
+    all.push_back(timing.wall_seconds);
+    if (timing.cpu_seconds >=
+        kQuietShare * static_cast<double>(threads_) * timing.wall_seconds) {
+      quiet.push_back(timing.wall_seconds);
+    }
+  }
+  const bool enough =
+      quiet.size() >= kMinQuiet && 2 * quiet.size() >= all.size();
+  std::vector<double>& counted = enough ? quiet : all;
+  std::sort(counted.begin(), counted.end());
+  return counted;
+}
+
+double QuietTimings::Quantile(double q) const {
+  const std::vector<double> sorted = Counted();
+  PAGED_KV_CHECK(!sorted.empty());
+  const double place = q * static_cast<double>(sorted.size() - 1);
+  if (q == 0.5) {
+    return 0.5 * (sorted[static_cast<size_t>(std::floor(place))] +
+                  sorted[static_cast<size_t>(std::ceil(place))]);
+  }
+  return sorted[static_cast<size_t>(std::lround(place))];
+}
+
+}  // namespace paged_kv::tool
