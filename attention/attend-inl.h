@@ -24,10 +24,12 @@
 
 #include "attention/attend_internal.h"
 #include "attention/attend_rows-inl.h"
+#include "attention/chunk_walk_internal.h"
+#include "attention/gather_keys-inl.h"
+#include "attention/item_rows_internal.h"
 #include "attention/key_cursor_internal.h"
 #include "attention/kv_reader-inl.h"
 #include "attention/prefetch_list_internal.h"
-#include "attention/tile_transpose-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -37,10 +39,6 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 inline constexpr float kLog2e = 1.44269504088896341f;
-inline constexpr float kLn2 = 0.693147180559945309f;
-
-// What a plain-order tile of fewer than 16 tokens reads for the others.
-alignas(64) inline constexpr uint8_t kZeroRow[kMaxHeadDim * sizeof(float)] = {};
 
 template <class Reader>
 class ItemKernel {
@@ -48,9 +46,8 @@ class ItemKernel {
   ItemKernel(const AttendCall& call, const AttendTask& task,
              const AttendTask& next, float* scratch)
       : call_(call),
-        item_(*task.item),
-        kv_head_(task.kv_head),
-        next_(next),
+        rows_(call, task),
+        walk_(call, task, next),
         layout_(call.pages.shape),
         scratch_(scratch) {
     const BlockShape& shape = call.pages.shape;
@@ -61,63 +58,34 @@ class ItemKernel {
     plain_ = call.pages.layout.k_order == KOrder::kTokenDim;
     // With many rows it pays to convert a chunk to f32 once.
     convert_ = Reader::kElementBytes != sizeof(float) &&
-               item_.num_rows > 2 * kMaxRegisterRows;
+               rows_.size() > 2 * kMaxRegisterRows;
   }
 
   void Run() {
-    KeyCursor cursor(call_, item_, kv_head_);
-    KeyChunk chunks[2];
-    bool more = cursor.Next(&chunks[0]);
-    if (more) list_.Reset(call_, chunks[0]).Finish();
     Prepare();
-    for (size_t i = 0; more; ++i) {
-      const KeyChunk& chunk = chunks[i % 2];
-      KeyChunk& ahead = chunks[(i + 1) % 2];
-      more = cursor.Next(&ahead);
-      if (more || FirstChunkOfNext(&ahead))
-        prefetch_ = list_.Reset(call_, ahead);
-      AttendChunk(chunk);
+    while (const KeyChunk* chunk = walk_.Next(&prefetch_)) {
+      AttendChunk(*chunk);
       prefetch_.Finish();
     }
-    Finish();
+    rows_.Write(scratch_ + layout_.outputs, scratch_ + layout_.maxima,
+                scratch_ + layout_.sums);
   }
 
  private:
-  bool FirstChunkOfNext(KeyChunk* chunk) const {
-    return next_.item != nullptr &&
-           KeyCursor(call_, *next_.item, next_.kv_head).Next(chunk);
-  }
-
-  // The place of a row among the sequence's queries.
-  struct Row {
-    int64_t token;
-    uint32_t head;
-  };
-  Row RowOf(uint32_t r) const {
-    const uint64_t packed = item_.first_row + r;
-    return {
-        static_cast<int64_t>(packed / call_.group),
-        kv_head_ * call_.group + static_cast<uint32_t>(packed % call_.group)};
-  }
-  // Index of the row's (query, head) in q, out and lse.
-  int64_t HeadIndex(const Row& row) const {
-    return (item_.first_query + row.token) * call_.query_heads + row.head;
-  }
-
   // Rows that registers hold together, from row r on.
   uint32_t BlockRows(uint32_t r) const {
-    return std::min<uint32_t>(item_.num_rows - r, kMaxRegisterRows);
+    return std::min<uint32_t>(rows_.size() - r, kMaxRegisterRows);
   }
 
   void Prepare() {
-    for (uint32_t r = 0; r < item_.num_rows; r += kMaxRegisterRows) {
+    for (uint32_t r = 0; r < rows_.size(); r += kMaxRegisterRows) {
       PackQueries(r, BlockRows(r));
     }
-    std::fill_n(scratch_ + layout_.maxima, item_.num_rows,
+    std::fill_n(scratch_ + layout_.maxima, rows_.size(),
                 -std::numeric_limits<float>::infinity());
-    std::fill_n(scratch_ + layout_.sums, item_.num_rows, 0.0f);
+    std::fill_n(scratch_ + layout_.sums, rows_.size(), 0.0f);
     std::fill_n(scratch_ + layout_.outputs,
-                item_.num_rows * parameters_.output_stride, 0.0f);
+                rows_.size() * parameters_.output_stride, 0.0f);
   }
 
   // Scales the queries of `count` rows and stores them [head_dim, count], the
@@ -125,9 +93,7 @@ class ItemKernel {
   void PackQueries(uint32_t first, uint32_t count) {
     float* to = scratch_ + layout_.queries + first * parameters_.head_dim;
     for (uint32_t i = 0; i < count; ++i) {
-      const float* from =
-          call_.q + HeadIndex(RowOf(first + i)) *
-                        static_cast<int64_t>(parameters_.head_dim);
+      const float* from = rows_.Query(first + i);
       for (size_t d = 0; d < parameters_.head_dim; ++d) {
         to[d * count + i] = from[d] * call_.score_scale;
       }
@@ -141,7 +107,11 @@ class ItemKernel {
     std::copy_n(chunk.k, kChunkTiles, view.tiles);
     view.values = chunk.v;
     if constexpr (Reader::kHasScales) CopyScales(chunk, &view);
-    if (plain_) GatherKeys(chunk, &view);
+    if (plain_) {
+      GatherKeys(chunk, parameters_.head_dim * Reader::kElementBytes,
+                 reinterpret_cast<uint8_t*>(scratch_ + layout_.gathered_keys),
+                 view.tiles, &prefetch_);
+    }
     if (convert_) {
       const uint8_t* values[kChunkTokens];
       ConvertKeys(&view);
@@ -161,23 +131,6 @@ class ItemKernel {
       const size_t bytes = (run.end - run.begin) * sizeof(float);
       std::memcpy(view->key_scales + run.begin, run.k, bytes);
       std::memcpy(view->value_scales + run.begin, run.v, bytes);
-    }
-  }
-
-  // Copies plain-order keys into tiles.
-  void GatherKeys(const KeyChunk& chunk, ChunkView* view) {
-    const size_t row_bytes = parameters_.head_dim * Reader::kElementBytes;
-    uint8_t* tiles =
-        reinterpret_cast<uint8_t*>(scratch_ + layout_.gathered_keys);
-    for (uint32_t t = 0; t * kTileTokens < chunk.end; ++t) {
-      const uint32_t lane = t * kTileTokens;
-      const uint32_t valid = std::min(kTileTokens, chunk.end - lane);
-      const uint8_t* rows[kTileTokens];
-      std::copy_n(chunk.k + lane, valid, rows);
-      std::fill(rows + valid, rows + kTileTokens, kZeroRow);
-      uint8_t* tile = tiles + t * kTileTokens * row_bytes;
-      TransposeToTile(rows, row_bytes / kUnitBytes, tile, &prefetch_);
-      view->tiles[t] = tile;
     }
   }
 
@@ -239,7 +192,7 @@ class ItemKernel {
 
   template <class ChunkReader>
   void AttendAllRows(const KeyChunk& chunk, const ChunkView& view) {
-    for (uint32_t r = 0; r < item_.num_rows;) {
+    for (uint32_t r = 0; r < rows_.size();) {
       const uint32_t count = BlockRows(r);
       RowBlock rows;
       rows.queries = scratch_ + layout_.queries + r * parameters_.head_dim;
@@ -250,9 +203,8 @@ class ItemKernel {
       rows.prefetch = &prefetch_;
       bool any_seen = false;
       for (uint32_t i = 0; i < count; ++i) {
-        const int64_t token = RowOf(r + i).token;
-        any_seen |= SetSeenLanes(item_.first_position + token, chunk,
-                                 &rows.first_lane[i], &rows.last_lane[i]);
+        any_seen |= rows_.SetSeenLanes(r + i, chunk, &rows.first_lane[i],
+                                       &rows.last_lane[i]);
       }
       if (any_seen) {
         AttendSomeRows<ChunkReader>(count, view, parameters_, rows);
@@ -261,70 +213,15 @@ class ItemKernel {
     }
   }
 
-  // Which lanes a query at `position` sees; false if none.
-  bool SetSeenLanes(int64_t position, const KeyChunk& chunk, uint32_t* first,
-                    uint32_t* last) const {
-    int64_t begin = chunk.begin;
-    int64_t end = chunk.end;
-    if (call_.causal) end = std::min(end, position + 1 - chunk.position);
-    if (call_.window != 0 && !chunk.sinks) {
-      begin = std::max(begin, position + 1 - call_.window - chunk.position);
-    }
-    if (begin >= end) {
-      *first = *last = 0;
-      return false;
-    }
-    *first = static_cast<uint32_t>(begin);
-    *last = static_cast<uint32_t>(end);
-    return true;
-  }
-
-  void Finish() const {
-    for (uint32_t r = 0; r < item_.num_rows; ++r) {
-      if (item_.partial_row >= 0) {
-        WritePartial(r);
-      } else {
-        WriteOutput(r);
-      }
-    }
-  }
-
-  void WritePartial(uint32_t r) const {
-    const int64_t index = kv_head_ * call_.partial_rows + item_.partial_row + r;
-    call_.partial_max[index] = scratch_[layout_.maxima + r];
-    call_.partial_sum[index] = scratch_[layout_.sums + r];
-    std::copy_n(scratch_ + layout_.outputs + r * parameters_.output_stride,
-                parameters_.v_head_dim,
-                call_.partial_out +
-                    index * static_cast<int64_t>(parameters_.output_stride));
-  }
-
-  void WriteOutput(uint32_t r) const {
-    const int64_t index = HeadIndex(RowOf(r));
-    const float sum = scratch_[layout_.sums + r];
-    const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;
-    const float* from =
-        scratch_ + layout_.outputs + r * parameters_.output_stride;
-    float* to =
-        call_.out + index * static_cast<int64_t>(parameters_.v_head_dim);
-    for (size_t c = 0; c < parameters_.v_head_dim; ++c)
-      to[c] = from[c] * factor;
-    if (call_.lse != nullptr) {
-      call_.lse[index] = (scratch_[layout_.maxima + r] + std::log2(sum)) * kLn2;
-    }
-  }
-
   const AttendCall& call_;
-  const WorkItem& item_;
-  const uint32_t kv_head_;
-  const AttendTask next_;
+  const ItemRows rows_;
+  ChunkWalk walk_;
+  PrefetchCursor prefetch_;  // lines of the chunk after the present one
   const ScratchLayout layout_;
   float* const scratch_;
   RowParameters parameters_;
   bool plain_ = false;
   bool convert_ = false;
-  PrefetchList list_;        // of the chunk after the present one
-  PrefetchCursor prefetch_;  // in list_
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

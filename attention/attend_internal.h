@@ -86,6 +86,7 @@ struct ScratchLayout {
   size_t maxima = 0;         // [kMaxItemRows]
   size_t sums = 0;           // [kMaxItemRows]
   size_t scores = 0;         // [kMaxItemRows, kChunkTokens]
+  size_t weights = 0;        // [kMaxItemRows, kChunkTokens], two bf16 each
   size_t gathered_keys = 0;  // kChunkTiles tiles of stored elements
   size_t f32_keys = 0;       // kChunkTiles tiles of f32
   size_t f32_values = 0;     // [kChunkTokens, v_head_dim]
@@ -111,6 +112,11 @@ AttendFunction AttendF16(Isa isa);
 AttendFunction AttendBf16(Isa isa);
 AttendFunction AttendFp8(Isa isa);
 AttendFunction AttendInt8(Isa isa);
+
+// The kernel on tile registers, for items of kAmxMinRows rows and more; null
+// for shapes that do not fill its tiles.
+inline constexpr uint32_t kAmxMinRows = 9;
+AttendFunction AttendBf16Amx(const BlockShape& shape);
 
 }  // namespace paged_kv::attention::internal
 

@@ -17,6 +17,7 @@ ScratchLayout::ScratchLayout(const BlockShape& shape) {
   maxima = reserve(kMaxItemRows);
   sums = reserve(kMaxItemRows);
   scores = reserve(size_t{kMaxItemRows} * kChunkTokens);
+  weights = reserve(size_t{kMaxItemRows} * kChunkTokens);
   gathered_keys = reserve(size_t{kChunkTokens} * shape.head_dim);
   f32_keys = reserve(size_t{kChunkTokens} * shape.head_dim);
   f32_values = reserve(size_t{kChunkTokens} * shape.VHeadDim());

@@ -31,7 +31,7 @@ using internal::WorkPartition;
 
 namespace {
 
-AttendFunction FindKernel(DType dtype, Isa isa) {
+AttendFunction FindVectorKernel(DType dtype, Isa isa) {
   switch (dtype) {
     case DType::kF32:
       return internal::AttendF32(isa);
@@ -46,6 +46,24 @@ AttendFunction FindKernel(DType dtype, Isa isa) {
   }
   return nullptr;
 }
+
+// Kernels by the number of an item's rows.
+struct Kernels {
+  Kernels(const BlockShape& shape, Isa isa)
+      : few_rows(FindVectorKernel(shape.dtype, isa)), many_rows(few_rows) {
+    if (isa == Isa::kAmxBf16 && shape.dtype == DType::kBF16) {
+      AttendFunction tiles = internal::AttendBf16Amx(shape);
+      if (tiles != nullptr) many_rows = tiles;
+    }
+  }
+
+  AttendFunction For(const WorkItem& item) const {
+    return item.num_rows < internal::kAmxMinRows ? few_rows : many_rows;
+  }
+
+  AttendFunction few_rows;
+  AttendFunction many_rows;
+};
 
 absl::Status CheckCommon(const KvPages& pages, uint32_t query_heads,
                          const PageTable& table,
@@ -65,8 +83,8 @@ class AttentionPlan::Impl {
   Impl(const KvPages& pages, uint32_t query_heads, const PageTable& table,
        const std::vector<SequenceQueries>& queries,
        const AttentionOptions& options, Isa isa)
-      : isa_(isa), kernel_(FindKernel(pages.shape.dtype, isa)) {
-    PAGED_KV_CHECK(kernel_ != nullptr);
+      : isa_(isa), kernels_(pages.shape, isa) {
+    PAGED_KV_CHECK(kernels_.few_rows != nullptr);
     const BlockShape& shape = pages.shape;
     call_.pages = pages;
     call_.table = table;
@@ -115,8 +133,10 @@ class AttentionPlan::Impl {
       PAGED_KV_CHECK(worker < workers);
       // Workers that keep step take every workers-th task.
       const size_t next = task + workers;
-      kernel_(call_, Task(task), next < num_tasks ? Task(next) : AttendTask(),
-              scratch_.data() + worker * layout.total);
+      const AttendTask current = Task(task);
+      kernels_.For (*current.item)(call_, current,
+                                   next < num_tasks ? Task(next) : AttendTask(),
+                                   scratch_.data() + worker * layout.total);
     });
     if (partition_.splits.empty()) return absl::OkStatus();
     parallel.Run(partition_.splits.size() * kv_heads, [&](size_t task, size_t) {
@@ -174,7 +194,7 @@ class AttentionPlan::Impl {
   }
 
   Isa isa_;
-  AttendFunction kernel_;
+  Kernels kernels_;
   AttendCall call_;  // what changes from layer to layer is set by Run()
   WorkPartition partition_;
   int64_t total_queries_ = 0;

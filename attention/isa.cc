@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "attention/amx_tile_internal.h"
 #include "attention/simd_targets_internal.h"
 #include "hwy/targets.h"
 
@@ -16,11 +17,12 @@ namespace {
 struct IsaEntry {
   Isa isa;
   const char* name;
-  int64_t target;  // Highway's bit; 0: none
+  int64_t target;  // Highway's bit that it needs; 0: none
 };
 
 // Best first.
 constexpr IsaEntry kEntries[] = {
+    {Isa::kAmxBf16, "amx_bf16", HWY_AVX3},
     {Isa::kAvx512Dl, "avx512_dl", HWY_AVX3_DL},
     {Isa::kAvx512, "avx512", HWY_AVX3},
     {Isa::kAvx2, "avx2", HWY_AVX2},
@@ -37,9 +39,9 @@ std::vector<Isa> FindSupportedIsas() {
   const int64_t supported = hwy::SupportedTargets() | HWY_SCALAR | HWY_EMU128;
   std::vector<Isa> isas;
   for (const IsaEntry& entry : kEntries) {
-    if ((entry.target & supported & HWY_TARGETS) != 0) {
-      isas.push_back(entry.isa);
-    }
+    if ((entry.target & supported & HWY_TARGETS) == 0) continue;
+    if (entry.isa == Isa::kAmxBf16 && !internal::CanUseAmxBf16()) continue;
+    isas.push_back(entry.isa);
   }
   return isas;
 }

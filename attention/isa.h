@@ -26,9 +26,11 @@ enum class Isa : uint8_t {
   kAvx512,    // AVX-512 F, BW, CD, DQ, VL
   kAvx512Dl,  // kAvx512 and VNNI, VBMI2, BITALG, VAES, ...
   kNeon,
+  kAmxBf16,  // tiles of bf16 where a kernel has them, else kAvx512Dl
 };
 
-// "auto", "scalar", "ssse3", "sse4", "avx2", "avx512", "avx512_dl", "neon".
+// "auto", "scalar", "ssse3", "sse4", "avx2", "avx512", "avx512_dl", "neon",
+// "amx_bf16".
 const char* IsaName(Isa isa);
 
 // The Isa of that name; InvalidArgument, listing the names, if there is none.

@@ -31,6 +31,9 @@
                                             FUNC)) {                      \
     using ::paged_kv::attention::Isa;                                     \
     switch (wanted) {                                                     \
+      case Isa::kAmxBf16:                                                 \
+        if (HWY_TARGETS & HWY_AVX3_DL) return HWY_CHOOSE_AVX3_DL(FUNC);   \
+        return HWY_CHOOSE_AVX3(FUNC);                                     \
       case Isa::kAvx512Dl:                                                \
         return HWY_CHOOSE_AVX3_DL(FUNC);                                  \
       case Isa::kAvx512:                                                  \

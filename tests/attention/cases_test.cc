@@ -141,7 +141,7 @@ TEST(CasesTest, PoisonedSlotsNeverLeak) {
         const auto want = RunReference(problem, serial);
         for (const Isa isa : SupportedIsas()) {
           const auto got = RunKernel(problem, isa, serial);
-          ASSERT_EQ(Compare(*want, *got, kPortableTolerance), "")
+          ASSERT_EQ(Compare(*want, *got, ToleranceFor(isa)), "")
               << IsaName(isa) << " " << ToString(spec);
         }
       }

@@ -259,6 +259,12 @@ absl::StatusOr<ReferenceResult> RunReference(const AttentionProblem& problem,
   return result;
 }
 
+Tolerance ToleranceFor(Isa isa) {
+  const absl::StatusOr<Isa> resolved = ResolveIsa(isa);
+  return resolved.ok() && *resolved == Isa::kAmxBf16 ? kTileTolerance
+                                                     : kPortableTolerance;
+}
+
 std::string Compare(const ReferenceResult& want, const AttentionResult& got,
                     const Tolerance& tolerance) {
   const std::string out = CompareArray("out", want.out, got.out,

@@ -87,10 +87,12 @@ struct Tolerance {
   double relative;
 };
 // |got - want| <= absolute + relative * |want| for every output; of lse the
-// absolute one only. Our portable kernels compute in f32 whatever is stored, so
-// one tolerance does for all dtypes: it is that of f32 in the public suites,
-// a hundredth of theirs for 16 bits.
+// absolute one only. Vector kernels compute in f32 whatever is stored, so one
+// tolerance does for all dtypes: it is that of f32 in the public suites, a
+// hundredth of theirs for 16 bits. Tiles lose 2^-16 of queries and weights.
 inline constexpr Tolerance kPortableTolerance{1e-5, 1e-5};
+inline constexpr Tolerance kTileTolerance{1e-4, 1e-4};
+Tolerance ToleranceFor(Isa isa);
 
 // Empty if everything agrees, else the first disagreement.
 std::string Compare(const ReferenceResult& want, const AttentionResult& got,

@@ -1,0 +1,79 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tile registers of Intel AMX (Intel 64 and IA-32 Architectures Software
+// Developer's Manual, volume 1, chapter 18): eight of up to 16 rows of 64
+// bytes. As assembly, because kernels name registers by constants and are
+// compiled for targets that know nothing of tiles.
+
+#ifndef PAGED_KV_ATTENTION_AMX_TILE_INTERNAL_H_
+#define PAGED_KV_ATTENTION_AMX_TILE_INTERNAL_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/base.h"
+
+#if HWY_ARCH_X86_64 && defined(__linux__)
+#define PAGED_KV_HAS_AMX 1
+#else
+#define PAGED_KV_HAS_AMX 0
+#endif
+
+namespace paged_kv::attention::internal {
+
+// True if the processor multiplies bf16 tiles and the kernel of the operating
+// system lets this process use them, which it asks for on the first call.
+bool CanUseAmxBf16();
+
+#if PAGED_KV_HAS_AMX
+
+inline constexpr size_t kAmxTileRows = 16;
+inline constexpr size_t kAmxTileRowBytes = 64;
+inline constexpr size_t kAmxTileBytes = kAmxTileRows * kAmxTileRowBytes;
+
+// Makes all eight tiles of the calling thread 16 rows of 64 bytes while it
+// lives.
+class AmxTiles {
+ public:
+  AmxTiles();
+  ~AmxTiles();
+  AmxTiles(const AmxTiles&) = delete;
+  AmxTiles& operator=(const AmxTiles&) = delete;
+};
+
+template <int kTile>
+HWY_INLINE void AmxZero() {
+  asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
+}
+
+// Rows are `stride` bytes apart.
+template <int kTile>
+HWY_INLINE void AmxLoad(const void* from, size_t stride = kAmxTileRowBytes) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2"
+               :
+               : "r"(from), "r"(stride), "i"(kTile)
+               : "memory");
+}
+template <int kTile>
+HWY_INLINE void AmxStore(void* to, size_t stride) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)"
+               :
+               : "r"(to), "r"(stride), "i"(kTile)
+               : "memory");
+}
+
+// kSum [16 rows, 16 columns] f32 += kA [16 rows, 32] bf16 times kB
+// [16 pairs, 16 columns, 2] bf16.
+template <int kSum, int kA, int kB>
+HWY_INLINE void AmxMultiplyBf16() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0"
+               :
+               : "i"(kSum), "i"(kA), "i"(kB));
+}
+
+#endif  // PAGED_KV_HAS_AMX
+
+}  // namespace paged_kv::attention::internal
+
+#endif  // PAGED_KV_ATTENTION_AMX_TILE_INTERNAL_H_
