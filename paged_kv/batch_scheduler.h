@@ -46,7 +46,7 @@ struct WorkItem {
   TokenPos first_new;
   TokenCount new_tokens;
   // Values of the new tokens. One shorter than new_tokens if the last one is
-  // being sampled by the step before. Valid until the step is completed or the
+  // being sampled by a step in flight. Valid until the step is completed or the
   // request is taken, whichever is first.
   absl::Span<const TokenId> tokens;
   // Tokens to sample behind the last new one: 0 inside a prompt, else 1; at

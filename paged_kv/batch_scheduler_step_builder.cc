@@ -137,8 +137,10 @@ void StepBuilder::Record(const PlannedSequence& planned, StepInFlight* step) {
   const uint32_t end = first + planned.new_tokens.value();
   PAGED_KV_CHECK(first == sample.scheduled);
   PAGED_KV_CHECK(end <= sample.Length());
-  const uint32_t known_end =
-      std::min(end, static_cast<uint32_t>(sample.tokens.size()));
+  // With three steps in flight even the first token may have no value yet.
+  const auto values = static_cast<uint32_t>(sample.tokens.size());
+  const uint32_t known_first = std::min(first, values);
+  const uint32_t known_end = std::min(end, values);
 
   WorkItem item;
   item.request = request.id;
@@ -146,8 +148,8 @@ void StepBuilder::Record(const PlannedSequence& planned, StepInFlight* step) {
   item.sequence = planned.id;
   item.first_new = planned.first_new;
   item.new_tokens = planned.new_tokens;
-  item.tokens =
-      absl::MakeConstSpan(sample.tokens).subspan(first, known_end - first);
+  item.tokens = absl::MakeConstSpan(sample.tokens)
+                    .subspan(known_first, known_end - known_first);
   item.outputs = end == sample.Length() ? request.OutputsAtEnd() : 0;
   step->items.push_back(item);
   step->owners.push_back({ref, request.generation});

@@ -38,12 +38,16 @@ TEST(BatchSchedulerAsyncTest, SchedulesTheNextDecodeWithoutItsToken) {
   EXPECT_EQ(rig.RunToEnd().size(), 1u);
 }
 
-// Equal to the synchronous run, token by token and step by step.
+// Equal to the synchronous run, token by token and step by step. From three
+// steps in flight on, decodes are scheduled before the token before theirs is
+// known.
 TEST(BatchSchedulerAsyncTest, ComputesTheSameTokensAsASynchronousRun) {
-  for (uint32_t in_flight : {1, 2}) {
+  for (uint32_t in_flight : {1, 2, 3, 5}) {
+    KvCacheOptions cache = SmallCache(64, 4);
+    cache.max_steps_in_flight = in_flight;
     BatchSchedulerOptions options = PlainOptions();
     options.max_steps_in_flight = in_flight;
-    SchedulerRig rig(SmallCache(64, 4), options);
+    SchedulerRig rig(cache, options);
     for (uint64_t id = 1; id <= 5; ++id) {
       ASSERT_TRUE(rig.Submit(id, 3 + static_cast<uint32_t>(id), 12).ok());
     }
