@@ -141,7 +141,7 @@ PlanRecord& CacheState::UnusedRecord() {
 
 absl::Status MakeState(const KvCacheOptions& options, CacheState* state) {
   state->options = options;
-  uint32_t offset = 0;
+  uint64_t offset = 0;
   for (const LayerGroup& group : options.groups) {
     GroupGeometry geometry;
     geometry.block_tokens = group.shape.block_tokens;

@@ -16,7 +16,7 @@ struct GroupGeometry {
   uint32_t sink_blocks = 0;   // kept for ever at the start
   uint32_t pool = 0;          // index of its pool
   uint32_t table_width = 0;   // logical blocks of the longest sequence
-  uint32_t table_offset = 0;  // in a sequence's row of all tables
+  uint64_t table_offset = 0;  // in a sequence's row of all tables
   uint32_t first_place = 0;   // in PrefixIndex; one place per block of a chunk
 
   uint32_t BlocksFor(uint32_t tokens) const {

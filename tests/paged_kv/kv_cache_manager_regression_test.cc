@@ -103,5 +103,34 @@ TEST(KvCacheManagerRegressionTest, ATableWhoseBlocksAreAllReleasedHasALength) {
   EXPECT_EQ(table->SequenceTokens(0), 6);
 }
 
+// Block tables of 2^32 entries and more per sequence: only address space, for
+// they are backed where they are touched.
+TEST(KvCacheManagerRegressionTest, HugeTablesOfManyGroupsDoNotOverlap) {
+  KvCacheOptions options;
+  for (uint32_t i = 1; i <= 5; ++i) {
+    LayerGroup group;
+    group.shape.block_tokens = 1;
+    group.shape.head_dim = 8 * i;
+    options.groups.push_back(group);
+  }
+  options.host_blocks = BlockCount(16);
+  options.max_sequences = 1;
+  options.max_pins = 0;
+  options.max_tokens_per_sequence = 1u << 30;
+  auto cache = KvCacheManager::Create(options);
+  if (absl::IsResourceExhausted(cache.status())) {
+    GTEST_SKIP() << cache.status();
+  }
+  ASSERT_TRUE(cache.ok()) << cache.status();
+  const auto admission = (*cache)->Allocate(Text(1, 8));
+  ASSERT_TRUE(admission.ok()) << admission.status();
+  EXPECT_TRUE((*cache)->CheckInvariants().ok()) << (*cache)->CheckInvariants();
+  ASSERT_TRUE((*cache)->Retire(admission->step).ok());
+  ASSERT_TRUE((*cache)->Truncate(admission->id, TokenCount(4)).ok());
+  EXPECT_TRUE((*cache)->CheckInvariants().ok()) << (*cache)->CheckInvariants();
+  ASSERT_TRUE((*cache)->Free(admission->id).ok());
+  EXPECT_EQ((*cache)->Stats().pools[4].held, BlockCount(0));
+}
+
 }  // namespace
 }  // namespace paged_kv
