@@ -91,7 +91,8 @@ std::optional<size_t> FindColumn(absl::Span<const std::string> names,
   return std::nullopt;
 }
 
-// Seconds as a number, or a date and time (UTC unless it says otherwise).
+// Seconds as a number, or a date and time (UTC unless it says otherwise), from
+// 1970 on.
 absl::StatusOr<absl::Duration> ParseTimestamp(absl::string_view text) {
   constexpr std::array kFormats = {"%Y-%m-%d %H:%M:%E*S%Ez",
                                    "%Y-%m-%d %H:%M:%E*S"};
@@ -101,7 +102,16 @@ absl::StatusOr<absl::Duration> ParseTimestamp(absl::string_view text) {
     absl::Time time;
     std::string error;
     if (absl::ParseTime(format, spaced, &time, &error)) {
-      return time - absl::UnixEpoch();
+      // Far years, and "infinite-future", which ParseTime() knows in any
+      // format.
+      const absl::Duration since_1970 = time - absl::UnixEpoch();
+      if (since_1970 < absl::ZeroDuration() ||
+          since_1970 > absl::Seconds(kMaxTraceSeconds)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("timestamp ", QuoteForError(text),
+                         " is not between 1970 and 2286"));
+      }
+      return since_1970;
     }
   }
   absl::StatusOr<absl::Duration> seconds = ParseSeconds("timestamp", text);
@@ -177,6 +187,7 @@ absl::StatusOr<std::unique_ptr<TraceLineParser>> NewCsvParser(
   PAGED_KV_ASSIGN_OR_RETURN(const std::vector<std::string> fields,
                             SplitCsvLine(header));
   std::vector<std::string> names;
+  names.reserve(fields.size());
   for (const std::string& field : fields) {
     names.push_back(NormalizedName(field));
   }

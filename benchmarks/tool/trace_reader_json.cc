@@ -13,6 +13,8 @@
 
 #include <cmath>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -34,14 +36,21 @@ absl::StatusOr<const json*> Field(const json& line, const char* key) {
   return &*it;
 }
 
+// A value for an error message. Structures go by their kind: json::dump() calls
+// itself once per level, of which a line may have a million.
+std::string Shown(const json& value) {
+  return QuoteForError(value.is_structured() ? value.type_name()
+                                             : value.dump());
+}
+
 absl::StatusOr<uint32_t> TokenCountField(const json& line, const char* key,
                                          uint32_t min) {
   PAGED_KV_ASSIGN_OR_RETURN(const json* value, Field(line, key));
   const bool whole = value->is_number() &&
                      value->get<double>() == std::floor(value->get<double>());
   if (!whole) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        key, " ", QuoteForError(value->dump()), " is not a whole number"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, " ", Shown(*value), " is not a whole number"));
   }
   const double count = value->get<double>();
   PAGED_KV_RETURN_IF_ERROR(CheckTokenCount(key, count, min));
@@ -52,14 +61,14 @@ absl::StatusOr<absl::Duration> TimeField(const json& line, const char* key,
                                          absl::Duration unit) {
   PAGED_KV_ASSIGN_OR_RETURN(const json* value, Field(line, key));
   if (!value->is_number()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        key, " ", QuoteForError(value->dump()), " is not a number"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, " ", Shown(*value), " is not a number"));
   }
   const double count = value->get<double>();
   const double max = kMaxTraceSeconds / absl::ToDoubleSeconds(unit);
   if (!(count >= 0) || count > max) {
     return absl::InvalidArgumentError(
-        absl::StrCat(key, " ", QuoteForError(value->dump()), " is ",
+        absl::StrCat(key, " ", Shown(*value), " is ",
                      count < 0 ? "negative" : "too far in the future"));
   }
   return unit * count;
@@ -68,16 +77,15 @@ absl::StatusOr<absl::Duration> TimeField(const json& line, const char* key,
 absl::StatusOr<std::vector<uint64_t>> HashIds(const json& line) {
   PAGED_KV_ASSIGN_OR_RETURN(const json* value, Field(line, "hash_ids"));
   if (!value->is_array()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "hash_ids ", QuoteForError(value->dump()), " is not an array"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("hash_ids ", Shown(*value), " is not an array"));
   }
   std::vector<uint64_t> ids;
   ids.reserve(value->size());
   for (const json& id : *value) {
     if (!id.is_number_unsigned()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("hash id ", QuoteForError(id.dump()),
-                       " is not a whole number from 0"));
+          absl::StrCat("hash id ", Shown(id), " is not a whole number from 0"));
     }
     ids.push_back(id.get<uint64_t>());
   }

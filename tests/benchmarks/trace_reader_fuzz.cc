@@ -21,6 +21,7 @@ void CheckTrace(const Trace& trace) {
   absl::Duration last;
   for (const Request& request : trace.requests) {
     PAGED_KV_CHECK(request.arrival >= last);
+    PAGED_KV_CHECK(request.arrival <= absl::Hours(24 * 366 * 317));
     last = request.arrival;
     PAGED_KV_CHECK(request.prompt_tokens >= 1);
     PAGED_KV_CHECK(request.prompt_tokens <= kMaxTraceTokens);

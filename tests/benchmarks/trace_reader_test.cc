@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -306,6 +307,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "ContextTokens '396.5' is not a whole number"},
         BadLine{"no date", kAzure, "2023-13-16 18:15:47.0,396,109",
                 "timestamp '2023-13-16 18:15:47.0' is neither"},
+        BadLine{"no time at all", kAzure, "infinite-future,396,109",
+                "timestamp 'infinite-future' is not between 1970 and 2286"},
+        BadLine{"far future", kAzure, "9999-11-16 18:15:47.0,396,109",
+                "is not between 1970 and 2286"},
+        BadLine{"before 1970", kAzure, "1969-12-31 23:59:59.0,396,109",
+                "is not between 1970 and 2286"},
         BadLine{"text as time", kAzure, "yesterday,396,109",
                 "timestamp 'yesterday' is not a number"},
         BadLine{"unsorted", kAzure, "2023-11-16 18:15:46.0,396,109",
@@ -316,6 +323,26 @@ INSTANTIATE_TEST_SUITE_P(
                 "timestamp '-46' is negative"},
         BadLine{"NUL bytes", kBurstGpt, "46,GPT-4,\x7f,2,3,x",
                 "Request tokens '\\x7f' is not"}));
+
+// Quoting a value must not call itself once per level of the value.
+TEST(TraceReaderTest, DeeplyNestedValuesAreRefused) {
+  constexpr size_t kLevels = 500'000;
+  const std::string nested =
+      std::string(kLevels, '[') + std::string(kLevels, ']');
+  for (const char* key :
+       {"timestamp", "input_length", "output_length", "hash_ids"}) {
+    std::string line =
+        R"({"timestamp":1,"input_length":5,"output_length":1,"hash_ids":[9]})";
+    const size_t value = line.find(':', line.find(key)) + 1;
+    line.replace(value, line.find_first_of(",}", value) - value,
+                 std::string_view(key) == "hash_ids"
+                     ? absl::StrCat("[", nested, "]")
+                     : nested);
+    const absl::Status status = Parse(line).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_LT(status.message().size(), 100u) << key;
+  }
+}
 
 TEST(TraceReaderTest, NothingToReplay) {
   const absl::Status empty = Parse("").status();
