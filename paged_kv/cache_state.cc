@@ -80,6 +80,7 @@ absl::Status MakeIndex(CacheState* state) {
   config.hash = options.hash == nullptr ? &Xxh3 : options.hash;
   config.seed = options.hash_seed == 0 ? RandomSeed() : options.hash_seed;
   config.extra_bytes = options.index_extra_bytes;
+  config.event_capacity = options.event_capacity;
   config.digest_domain = options.digest_domain;
   uint64_t nodes = 0;
   bool all_windowed = true;
@@ -100,7 +101,7 @@ absl::Status MakeIndex(CacheState* state) {
   config.nodes = static_cast<uint32_t>(
       std::min<uint64_t>(nodes + options.max_sequences, UINT32_MAX - 1));
   if (!options.prefix_caching) config.nodes = 0;
-  state->index = std::make_unique<PrefixIndex>(options.event_capacity);
+  state->index = std::make_unique<PrefixIndex>();
   return state->index->Create(config);
 }
 

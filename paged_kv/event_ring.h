@@ -6,10 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "paged_kv/cache_event.h"
+#include "paged_kv/lazy_array.h"
 
 namespace paged_kv::internal {
 
@@ -17,9 +18,10 @@ namespace paged_kv::internal {
 // counted. Thread safety: thread-compatible.
 class EventRing {
  public:
-  explicit EventRing(uint32_t capacity) : events_(capacity) {}
+  // 0: no events.
+  absl::Status Create(uint32_t capacity) { return events_.Create(capacity); }
 
-  bool enabled() const { return !events_.empty(); }
+  bool enabled() const { return events_.size() > 0; }
   uint64_t dropped() const { return dropped_; }
 
   void Push(const CacheEvent& event) {
@@ -43,7 +45,7 @@ class EventRing {
   }
 
  private:
-  std::vector<CacheEvent> events_;
+  LazyArray<CacheEvent> events_;
   size_t first_ = 0;
   size_t count_ = 0;
   uint64_t dropped_ = 0;

@@ -72,6 +72,11 @@ absl::Status CheckGroups(const KvCacheOptions& options) {
 
 absl::Status CheckMemory(const KvCacheOptions& options) {
   const size_t layouts = options.layouts.size();
+  if (options.memory > MemoryMode::kOwnMemory) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("KvCacheOptions::memory is ",
+                     static_cast<int>(options.memory), ", not a MemoryMode"));
+  }
   if (options.memory != MemoryMode::kCallerMemory) {
     if (layouts == 0) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(

@@ -23,6 +23,7 @@ absl::Status PrefixIndex::Create(const Config& config) {
   PAGED_KV_RETURN_IF_ERROR(tokens_.Create(entries * chunk_tokens_));
   PAGED_KV_RETURN_IF_ERROR(buckets_.Create(entries));
   PAGED_KV_RETURN_IF_ERROR(extras_.Create(config.extra_bytes));
+  PAGED_KV_RETURN_IF_ERROR(events_.Create(config.event_capacity));
   if (events_.enabled()) {
     PAGED_KV_RETURN_IF_ERROR(digests_.Create(entries));
     digests_[0] = digest_chain_.Root(config.digest_domain);

@@ -60,7 +60,6 @@ class PrefixIndex {
     absl::string_view digest_domain;
   };
 
-  explicit PrefixIndex(uint32_t event_capacity) : events_(event_capacity) {}
   absl::Status Create(const Config& config);
 
   uint32_t chunk_tokens() const { return chunk_tokens_; }

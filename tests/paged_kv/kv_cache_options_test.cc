@@ -68,6 +68,7 @@ TEST(KvCacheOptionsTest, EveryFieldOutOfRangeIsNamedWithItsValue) {
       {"max_extra_bytes_per_sequence is",
        [](auto* o) { o->max_extra_bytes_per_sequence = ~0u; }},
       {"event_capacity is", [](auto* o) { o->event_capacity = ~0u; }},
+      {"memory is 9", [](auto* o) { o->memory = static_cast<MemoryMode>(9); }},
       {"numa_node is -2", [](auto* o) { o->numa_node = -2; }},
       {"1 layouts given, but memory is not kCallerMemory",
        [](auto* o) { o->layouts.resize(1); }},
