@@ -87,6 +87,13 @@ void ExpectSane(const nlohmann::json& row) {
   EXPECT_DOUBLE_EQ(row["share_of_peak"],
                    row["flops"].get<double>() / seconds /
                        row["peak_flops_per_second"].get<double>());
+  double highest = 0;
+  for (const nlohmann::json& peak : row["peaks"]) {
+    highest = std::max(highest, peak["flops_per_second"].get<double>());
+  }
+  EXPECT_EQ(row["peak_flops_per_second"], highest);
+  EXPECT_EQ(row["peaks"][row["peak"].get<std::string>()]["share"],
+            row["share_of_peak"]);
   EXPECT_DOUBLE_EQ(row["arithmetic_ceiling_bytes_per_second"], ceiling);
   EXPECT_DOUBLE_EQ(
       row["bound"]["bytes_per_second"],
@@ -229,7 +236,7 @@ TEST(CommandAttentionTest, RooflineIsDrawn) {
   EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
   const std::string text = ReadAll(svg);
   for (const char* word : {"</svg>", "2 x 70", "stream ", "gather ",
-                           "flops per byte", "measured"}) {
+                           "flops per byte", "of the bound"}) {
     EXPECT_TRUE(absl::StrContains(text, word)) << word;
   }
 }

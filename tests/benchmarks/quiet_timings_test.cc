@@ -16,6 +16,7 @@ TEST(QuietTimingsTest, DisturbedRepetitionsDoNotCountIfEnoughRemain) {
   timings.Add({8.0, 0.97 * 2 * 8.0});
   EXPECT_EQ(timings.total(), 6u);
   EXPECT_EQ(timings.counted(), 5u);
+  EXPECT_FALSE(timings.disturbed());
   EXPECT_EQ(timings.Min(), 1.0);
   EXPECT_EQ(timings.Median(), 3.0);
   EXPECT_EQ(timings.P90(), 8.0);
@@ -25,6 +26,7 @@ TEST(QuietTimingsTest, AllCountIfMostWereDisturbed) {
   QuietTimings few(1);  // only two are quiet
   for (const double share : {1.0, 1.0, 0.5}) few.Add({1.0, share});
   EXPECT_EQ(few.counted(), 3u);
+  EXPECT_TRUE(few.disturbed());
   QuietTimings less_than_half(1);
   for (int i = 0; i < 7; ++i) less_than_half.Add({1.0, i < 3 ? 1.0 : 0.5});
   EXPECT_EQ(less_than_half.counted(), 7u);

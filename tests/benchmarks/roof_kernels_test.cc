@@ -4,6 +4,7 @@
 #include "benchmarks/tool/kernels/roof_kernels.h"
 
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -68,15 +69,25 @@ TEST(RoofKernelsTest, StreamsReadEveryWholeTurn) {
 
 TEST(RoofKernelsTest, PeaksDoTheArithmeticThatTheyCount) {
   for (const Isa isa : SupportedIsas()) {
-    const RoofKernels kernels = RoofKernelsFor(isa);
-    // Twelve chains x -> x / 2 + 1 from 0, 1, ... 11: one step, and many.
-    EXPECT_FLOAT_EQ(kernels.multiply_add(1), 66.0f / 2 + 12) << IsaName(isa);
-    EXPECT_FLOAT_EQ(kernels.multiply_add(100), 24.0f) << IsaName(isa);
-    EXPECT_EQ(kernels.multiply_add_flops % 24, 0u);
-    if (kernels.bf16_dot == nullptr) continue;
-    // Each step adds 2 * -0.5 * 0.125 to each of the first sums.
-    EXPECT_FLOAT_EQ(kernels.bf16_dot(8), 66.0f - 12) << IsaName(isa);
-    EXPECT_EQ(kernels.bf16_dot_flops, 2 * kernels.multiply_add_flops);
+    const std::vector<PeakKernel> peaks = RoofKernelsFor(isa).peaks;
+    ASSERT_GE(peaks.size(), 1u);
+    EXPECT_STREQ(peaks[0].name, "f32_fma");
+    for (const PeakKernel& peak : peaks) {
+      SCOPED_TRACE(std::string(IsaName(isa)) + " " + peak.name);
+      EXPECT_GT(peak.flops, 0u);
+      if (peak.name == std::string("f32_fma")) {
+        // Twelve chains x -> x / 2 + 1 from 0, 1, ... 11: one step, and many.
+        EXPECT_FLOAT_EQ(peak.run(1), 66.0f / 2 + 12);
+        EXPECT_FLOAT_EQ(peak.run(100), 24.0f);
+      } else if (peak.name == std::string("bf16_dot")) {
+        // Each step adds 2 * -0.5 * 0.125 to each of the first sums.
+        EXPECT_FLOAT_EQ(peak.run(8), 66.0f - 12);
+        EXPECT_EQ(peak.flops, 2 * peaks[0].flops);
+      } else {
+        // Each step adds 32 * 0.5 * 0.5.
+        EXPECT_FLOAT_EQ(peak.run(8), 64.0f);
+      }
+    }
   }
 }
 

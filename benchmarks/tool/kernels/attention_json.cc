@@ -17,7 +17,18 @@ using nlohmann::ordered_json;
 uint64_t Whole(double count) { return static_cast<uint64_t>(count); }
 
 ordered_json RoundsJson(const RoundCount& rounds) {
-  return {{"counted", rounds.counted}, {"total", rounds.total}};
+  return {{"counted", rounds.counted},
+          {"total", rounds.total},
+          {"disturbed", rounds.disturbed}};
+}
+
+ordered_json PeaksJson(const AttentionResult& r) {
+  ordered_json peaks = ordered_json::object();
+  for (const PeakRate& peak : r.peaks) {
+    peaks[peak.name] = {{"flops_per_second", peak.rate},
+                        {"share", r.FlopRate() / peak.rate}};
+  }
+  return peaks;
 }
 
 ordered_json BoundJson(const AttentionResult& r) {
@@ -65,7 +76,8 @@ ordered_json RowJson(const AttentionResult& r) {
       {"gather_bytes_per_second", r.gather_rate},
       {"gather_ahead_bytes", r.gather_ahead_bytes},
       {"peak_flops_per_second", r.peak_rate},
-      {"peak", r.peak_is_bf16_dot ? "bf16_dot" : "f32_fma"},
+      {"peak", r.peak_name},
+      {"peaks", PeaksJson(r)},
       {"arithmetic_ceiling_bytes_per_second", r.CeilingRate()},
       {"bound", BoundJson(r)},
       {"max_error", r.error.max_error},

@@ -10,11 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "benchmarks/tool/kernels/attention_result.h"
 #include "benchmarks/tool/plot.h"
 #include "nlohmann/json.hpp"
 
 namespace paged_kv::tool {
+
+// "f32 FMA" for PeakRate::name "f32_fma", and so on.
+std::string PeakName(absl::string_view name);
 
 // REQUIRES of all three: results of one command, at least one.
 std::string AttentionText(const std::vector<AttentionResult>& results);

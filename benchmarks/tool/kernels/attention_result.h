@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "attention/isa.h"
 #include "benchmarks/tool/kernels/attention_case.h"
@@ -21,10 +23,18 @@ struct StepSeconds {
   double p90 = 0;
 };
 
-// Rounds that were not disturbed, and all of them.
+// Rounds whose times count, and all of them. Disturbed: most were, so all of
+// them count.
 struct RoundCount {
   size_t counted = 0;
   size_t total = 0;
+  bool disturbed = false;
+};
+
+// One kind of multiply-add.
+struct PeakRate {
+  std::string name;  // "f32_fma", "bf16_dot", "bf16_tile"
+  double rate = 0;   // flops per second
 };
 
 // What was measured of one case. Rates are medians over rounds in which
@@ -42,8 +52,9 @@ struct AttentionResult {
   size_t streams = 1;      // read side by side
   double gather_rate = 0;  // bytes per second
   size_t gather_ahead_bytes = 0;
-  double peak_rate = 0;  // flops per second
-  bool peak_is_bf16_dot = false;
+  std::vector<PeakRate> peaks;  // of the instruction set and the pages' type
+  double peak_rate = 0;         // the highest of them
+  std::string peak_name;
   RoundCount stream_rounds, gather_rounds, peak_rounds;
 
   bool appended = false;

@@ -1,6 +1,7 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -27,7 +28,12 @@ std::string Figure(double value) {
 std::string Share(double share) { return Percent(share, 1); }
 
 std::string Rounds(const RoundCount& rounds) {
-  return absl::StrCat(rounds.counted, " of ", rounds.total);
+  return absl::StrCat(rounds.counted, " of ", rounds.total,
+                      rounds.disturbed ? " (!)" : "");
+}
+
+std::string BoundName(const AttentionResult& r) {
+  return r.BoundByMemory() ? "stream" : PeakName(r.peak_name);
 }
 
 std::string Heading(const AttentionResult& r) {
@@ -59,6 +65,11 @@ std::string KernelTable(const std::vector<AttentionResult>& results) {
       "of bound",
       "max error",
       "rounds"};
+  // Where there are several kinds of multiply-add, prefill shows each.
+  const bool all_peaks = prefill && results.front().peaks.size() > 1;
+  for (const PeakRate& peak : results.front().peaks) {
+    if (all_peaks) headings.push_back("of " + PeakName(peak.name));
+  }
   if (appended) {
     headings.push_back("append us");
     headings.push_back("of attention");
@@ -79,6 +90,9 @@ std::string KernelTable(const std::vector<AttentionResult>& results) {
         Share(r.ShareOfBound()),
         absl::StrFormat("%.1e", r.error.max_error),
         Rounds(r.rounds)};
+    for (const PeakRate& peak : r.peaks) {
+      if (all_peaks) row.push_back(Share(r.FlopRate() / peak.rate));
+    }
     if (appended) {
       row.push_back(Figure(kMicro * r.append_seconds));
       row.push_back(Share(r.append_seconds / r.step.median));
@@ -86,11 +100,6 @@ std::string KernelTable(const std::vector<AttentionResult>& results) {
     table.Add(std::move(row));
   }
   return table.Text();
-}
-
-std::string BoundName(const AttentionResult& r) {
-  if (r.BoundByMemory()) return "stream";
-  return r.peak_is_bf16_dot ? "bf16 dot peak" : "f32 FMA peak";
 }
 
 // One row per case: what bounds it.
@@ -115,18 +124,30 @@ std::string RoofTable(const std::vector<AttentionResult>& results) {
   return table.Text();
 }
 
-std::string Notes(const AttentionResult& r) {
+std::string Notes(const std::vector<AttentionResult>& results) {
+  const AttentionResult& r = results.front();
   std::string text =
-      "A step is the attention of one layer for the whole batch. peak: ";
-  absl::StrAppend(
-      &text, r.peak_is_bf16_dot ? "dot products of bf16" : "f32 multiply-adds",
-      "; bound: the lower one of stream and\npeak / (flop per byte "
-      "of distinct K/V).");
-  if (r.huge_share >= 0) {
-    absl::StrAppend(&text, " K/V: ", Figure(0x1p-30 * r.pool_bytes), " GiB, ",
-                    Percent(r.huge_share, 0), " of it in huge pages.");
+      "A step is the attention of one layer for the whole batch.\nPeaks, "
+      "GFLOP/s: ";
+  for (const PeakRate& peak : r.peaks) {
+    absl::StrAppend(&text, &peak == r.peaks.data() ? "" : ", ",
+                    PeakName(peak.name), " ", Figure(kGiga * peak.rate));
   }
-  absl::StrAppend(&text, "\n");
+  absl::StrAppend(&text,
+                  "; the bound is the lower one of stream and the highest "
+                  "peak.\n");
+  if (r.huge_share >= 0) {
+    absl::StrAppend(&text, "K/V: ", Figure(0x1p-30 * r.pool_bytes), " GiB, ",
+                    Percent(r.huge_share, 0), " of it in huge pages.\n");
+  }
+  const bool disturbed = std::any_of(
+      results.begin(), results.end(),
+      [](const AttentionResult& result) { return result.rounds.disturbed; });
+  if (disturbed) {
+    absl::StrAppend(&text,
+                    "(!) other programs disturbed most rounds; all of them "
+                    "count.\n");
+  }
   return text;
 }
 
@@ -147,9 +168,14 @@ std::string ErrorVerdict(const std::vector<AttentionResult>& results) {
 
 }  // namespace
 
+std::string PeakName(absl::string_view name) {
+  if (name == "f32_fma") return "f32 FMA";
+  return name == "bf16_dot" ? "bf16 dot" : "bf16 tiles";
+}
+
 std::string AttentionText(const std::vector<AttentionResult>& results) {
   return absl::StrCat(Heading(results.front()), "\n", KernelTable(results),
-                      "\n", RoofTable(results), "\n", Notes(results.front()),
+                      "\n", RoofTable(results), "\n", Notes(results),
                       ErrorVerdict(results));
 }
 

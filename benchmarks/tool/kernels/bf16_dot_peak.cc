@@ -43,11 +43,11 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) float Dot(
 
 }  // namespace
 
-Bf16DotKernel Bf16DotPeak() { return {Dot, kChains * 32 * 2}; }
+PeakKernel Bf16DotPeak() { return {"bf16_dot", Dot, kChains * 32 * 2}; }
 
 #else
 
-Bf16DotKernel Bf16DotPeak() { return {}; }
+PeakKernel Bf16DotPeak() { return {}; }
 
 #endif  // x86
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "attention/parallel_for.h"
@@ -25,6 +26,10 @@ constexpr size_t kMinRounds = 3;
 constexpr size_t kMaxRounds = 10'000;
 constexpr double kPrefillTurnSeconds = 0.1;
 
+RoundCount CountRounds(const QuietTimings& timings) {
+  return {timings.counted(), timings.total(), timings.disturbed()};
+}
+
 class Measurement {
  public:
   Measurement(KvBatch& batch, AttentionPlan& plan,
@@ -34,7 +39,8 @@ class Measurement {
         options_(options),
         pool_(pool),
         roofs_(batch, plan.isa(), pool),
-        layers_(batch.attention_case().shape.layers) {}
+        layers_(batch.attention_case().shape.layers),
+        peaks_(roofs_.num_peaks(), QuietTimings(pool.num_workers())) {}
 
   absl::Status WarmUp() {
     PAGED_KV_RETURN_IF_ERROR(batch_.Attend(plan_, 0, pool_));
@@ -53,8 +59,8 @@ class Measurement {
 
   void Calibrate() { roofs_.Calibrate(); }
 
-  // Rounds until the time is used up. A tenth of a second's look at the
-  // kernel is followed by one at each roof, so that all see the same machine.
+  // Rounds until the time is used up. A look at the kernel is followed by one
+  // at each roof, so that all see the same machine.
   absl::Status Run(Progress& progress) {
     const auto start = std::chrono::steady_clock::now();
     for (size_t round = 0; round < kMaxRounds; ++round) {
@@ -74,16 +80,21 @@ class Measurement {
     const double turn_layers = turn_layers_;
     result->step = {kernel_.Min() / turn_layers, kernel_.Median() / turn_layers,
                     kernel_.P90() / turn_layers};
-    result->rounds = {kernel_.counted(), kernel_.total()};
+    result->rounds = CountRounds(kernel_);
     result->stream_rate = roofs_.StreamBytes() / stream_.Median();
     result->streams = roofs_.streams();
     result->gather_rate = roofs_.GatherBytes() / gather_.Median();
     result->gather_ahead_bytes = roofs_.gather_ahead_bytes();
-    result->peak_rate = roofs_.PeakFlops() / peak_.Median();
-    result->peak_is_bf16_dot = roofs_.peak_is_bf16_dot();
-    result->stream_rounds = {stream_.counted(), stream_.total()};
-    result->gather_rounds = {gather_.counted(), gather_.total()};
-    result->peak_rounds = {peak_.counted(), peak_.total()};
+    result->stream_rounds = CountRounds(stream_);
+    result->gather_rounds = CountRounds(gather_);
+    for (size_t kind = 0; kind < peaks_.size(); ++kind) {
+      const double rate = roofs_.PeakFlops(kind) / peaks_[kind].Median();
+      result->peaks.push_back({roofs_.peak_name(kind), rate});
+      if (rate <= result->peak_rate) continue;
+      result->peak_rate = rate;
+      result->peak_name = roofs_.peak_name(kind);
+      result->peak_rounds = CountRounds(peaks_[kind]);
+    }
     result->appended = options_.append;
     if (options_.append) result->append_seconds = append_.Median() / layers_;
   }
@@ -119,7 +130,9 @@ class Measurement {
     }
     gather_.Add(TimeOf([&] { roofs_.Gather(); }));
     stream_.Add(TimeOf([&] { roofs_.Stream(); }));
-    peak_.Add(TimeOf([&] { roofs_.Peak(); }));
+    for (size_t kind = 0; kind < peaks_.size(); ++kind) {
+      peaks_[kind].Add(TimeOf([&] { roofs_.Peak(kind); }));
+    }
     return absl::OkStatus();
   }
 
@@ -136,7 +149,7 @@ class Measurement {
   QuietTimings append_{pool_.num_workers()};
   QuietTimings stream_{pool_.num_workers()};
   QuietTimings gather_{pool_.num_workers()};
-  QuietTimings peak_{pool_.num_workers()};
+  std::vector<QuietTimings> peaks_;
 };
 
 }  // namespace

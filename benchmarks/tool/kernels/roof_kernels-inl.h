@@ -108,9 +108,8 @@ PAGED_KV_ROOF_TARGET float MultiplyAdd(size_t iterations) {
 }
 
 RoofKernels Kernels() {
-  RoofKernels kernels{ReadRuns, ReadStreams, MultiplyAdd};
-  kernels.multiply_add_flops = 12 * 2 * sizeof(Floats) / sizeof(float);
-  return kernels;
+  constexpr size_t kFlops = 12 * 2 * sizeof(Floats) / sizeof(float);
+  return {ReadRuns, ReadStreams, {{"f32_fma", MultiplyAdd, kFlops}}};
 }
 
 }  // namespace PAGED_KV_ROOF_NAMESPACE

@@ -79,10 +79,13 @@ RoofKernels RoofKernelsFor(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::kAvx2) return avx2::Kernels();
   RoofKernels kernels = avx512::Kernels();
-  if (absl::string_view(attention::IsaName(isa)) == "avx512_bf16") {
-    const Bf16DotKernel dot = Bf16DotPeak();
-    kernels.bf16_dot = dot.function;
-    kernels.bf16_dot_flops = dot.flops;
+  const absl::string_view name = attention::IsaName(isa);
+  const bool tiles = name == "amx_bf16";
+  if (tiles || name == "avx512_bf16") {
+    if (__builtin_cpu_supports("avx512bf16")) {
+      kernels.peaks.push_back(Bf16DotPeak());
+    }
+    if (tiles) kernels.peaks.push_back(Bf16TilePeak());
   }
   return kernels;
 #else

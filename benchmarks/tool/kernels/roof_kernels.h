@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "attention/isa.h"
@@ -24,6 +25,14 @@ struct LineRun {
   uint32_t lines = 0;
 };
 
+// Independent chains of multiply-adds that use nothing but registers.
+struct PeakKernel {
+  const char* name = nullptr;
+  // The result only keeps the work from being optimised away.
+  float (*run)(size_t iterations) = nullptr;
+  size_t flops = 0;  // of one iteration
+};
+
 struct RoofKernels {
   // Reads runs [begin, end) in order. While it reads run i it prefetches as
   // many lines of run i + ahead; 0: none. Returns all 64-bit words xored.
@@ -34,24 +43,19 @@ struct RoofKernels {
   // the last whole turn are left out. Returns all 64-bit words xored.
   uint64_t (*read_streams)(const uint8_t* data, size_t bytes, size_t streams,
                            size_t ahead);
-  // Independent chains of f32 multiply-adds: one instruction where the
-  // instruction set has it, else two.
-  float (*multiply_add)(size_t iterations);
-  size_t multiply_add_flops = 0;  // of one iteration
-  // The same of dot products of pairs of bf16; null without the instruction.
-  float (*bf16_dot)(size_t iterations) = nullptr;
-  size_t bf16_dot_flops = 0;
+  // The instructions that attention over bf16 or 8-bit pages can do its
+  // products with; the first one, "f32_fma", is all there is for f32 and f16.
+  std::vector<PeakKernel> peaks;
 };
 
 // Those for a resolved instruction set, which has to run here.
 RoofKernels RoofKernelsFor(attention::Isa isa);
 
-// See RoofKernels::bf16_dot; null where the compiler does not know it.
-struct Bf16DotKernel {
-  float (*function)(size_t iterations) = nullptr;
-  size_t flops = 0;
-};
-Bf16DotKernel Bf16DotPeak();
+// "bf16_dot": AVX-512's dot products of pairs of bf16. "bf16_tile": AMX's
+// products of tiles. Without a function where the compiler has no such
+// instructions.
+PeakKernel Bf16DotPeak();
+PeakKernel Bf16TilePeak();
 
 }  // namespace paged_kv::tool
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,7 @@ double MedianOf(const std::vector<AttentionResult>& results,
 PlotData Points(const std::vector<AttentionResult>& results) {
   PlotData data{"points", {}};
   for (const AttentionResult& r : results) {
-    data.rows.push_back(
-        {r.attention_case.name, {r.FlopsPerByte(), kGiga * r.FlopRate()}});
+    data.rows.push_back({"", {r.FlopsPerByte(), kGiga * r.FlopRate()}});
   }
   return data;
 }
@@ -48,6 +48,36 @@ std::string Ranges(const std::vector<AttentionResult>& results, double ridge,
   return absl::StrFormat("set xrange [%g:%g]\nset yrange [%g:%g]\n",
                          power(low, -1), power(high, 2), power(slowest, -2),
                          power(peak, 1));
+}
+
+// Roofs of the other kinds of multiply-add, below the highest one.
+std::string LowerPeaks(const AttentionResult& r, double stream) {
+  std::string script;
+  for (const PeakRate& peak : r.peaks) {
+    if (peak.name == r.peak_name) continue;
+    const double rate = kGiga * peak.rate;
+    absl::StrAppendFormat(
+        &script, " x * %.9g < %.9g ? NaN : %.9g lw 1.5 lc rgb '%s' title %s,",
+        stream, rate, rate, kGrey,
+        PlotQuote(absl::StrFormat("%s peak %.0f Gflop/s", PeakName(peak.name),
+                                  rate)));
+  }
+  return script;
+}
+
+// One point, with its name in the key: points of one intensity lie so close
+// that names beside them would overlap.
+std::string PointScript(const AttentionResult& r, size_t i) {
+  constexpr const char* kColours[] = {kRed, kGreen, kPurple, kOrange,
+                                      "#000000"};
+  constexpr int kShapes[] = {7, 5, 9, 11, 13};  // filled ones
+  return absl::StrFormat(
+      " $points using 1:2 every ::%d::%d pt %d ps 1.4 lc rgb '%s' title %s,", i,
+      i, kShapes[i / std::size(kColours) % std::size(kShapes)],
+      kColours[i % std::size(kColours)],
+      PlotQuote(absl::StrFormat("%s: %.1f Gflop/s, %.0f %% of the bound",
+                                r.attention_case.name, kGiga * r.FlopRate(),
+                                100 * r.ShareOfBound())));
 }
 
 std::string Title(const AttentionResult& r) {
@@ -80,13 +110,14 @@ Plot RooflinePlot(const std::vector<AttentionResult>& results) {
           "plot roof(x, %.9g) lw 2.5 lc rgb '%s' title %s,"
           " roof(x, %.9g) lw 1.5 dt 2 lc rgb '%s' title %s,",
           stream, kBlue,
-          PlotQuote(absl::StrFormat(
-              "stream %.1f GB/s, %s peak %.0f Gflop/s", stream,
-              first.peak_is_bf16_dot ? "bf16 dot" : "f32 FMA", peak)),
+          PlotQuote(absl::StrFormat("stream %.1f GB/s, %s peak %.0f Gflop/s",
+                                    stream, PeakName(first.peak_name), peak)),
           gather, kSky, PlotQuote(absl::StrFormat("gather %.1f GB/s", gather))),
-      absl::StrFormat(" $points using 2:3 pt 7 ps 1.2 lc rgb '%s' title %s,",
-                      kRed, PlotQuote("measured")),
-      " '' using 2:3:1 with labels noenhanced left offset 1,-0.4 notitle");
+      LowerPeaks(first, stream));
+  for (size_t i = 0; i < results.size(); ++i) {
+    absl::StrAppend(&plot.script, PointScript(results[i], i));
+  }
+  plot.script.pop_back();  // the last comma
   return plot;
 }
 

@@ -51,12 +51,8 @@ Roofs::Roofs(const KvBatch& batch, attention::Isa isa,
   ListRuns();
   const bool f32_only =
       shape.dtype == DType::kF32 || shape.dtype == DType::kF16;
-  if (kernels_.bf16_dot != nullptr && !f32_only) {
-    peak_ = kernels_.bf16_dot;
-    peak_flops_ = kernels_.bf16_dot_flops;
-  } else {
-    peak_ = kernels_.multiply_add;
-    peak_flops_ = kernels_.multiply_add_flops;
+  for (const PeakKernel& kernel : kernels_.peaks) {
+    if (peaks_.empty() || !f32_only) peaks_.push_back({kernel});
   }
 }
 
@@ -135,32 +131,38 @@ void Roofs::Gather() const {
   });
 }
 
-void Roofs::Peak() const {
+void Roofs::Peak(size_t kind) const {
+  const PeakWay& peak = peaks_[kind];
   const size_t parts = parallel_.num_workers() * kPartsPerThread;
   parallel_.Run(parts, [&](size_t, size_t) {
-    sink += static_cast<uint64_t>(peak_(peak_iterations_));
+    sink += static_cast<uint64_t>(peak.kernel.run(peak.iterations));
   });
 }
 
-double Roofs::PeakFlops() const {
+double Roofs::PeakFlops(size_t kind) const {
+  const PeakWay& peak = peaks_[kind];
   const size_t parts = parallel_.num_workers() * kPartsPerThread;
   return static_cast<double>(parts) *
-         static_cast<double>(peak_iterations_ * peak_flops_);
+         static_cast<double>(peak.iterations * peak.kernel.flops);
 }
 
-void Roofs::CalibratePeak() {
+void Roofs::CalibratePeaks() {
   // Until a part takes its share of the time.
   const double part_seconds = kPeakSeconds / kPartsPerThread;
-  for (peak_iterations_ = 1000; peak_iterations_ < size_t{1} << 40;
-       peak_iterations_ *= 2) {
-    const double seconds = BestOf(
-        1, [&] { sink += static_cast<uint64_t>(peak_(peak_iterations_)); });
-    if (seconds >= part_seconds) return;
+  for (PeakWay& peak : peaks_) {
+    const auto part = [&peak] {
+      sink += static_cast<uint64_t>(peak.kernel.run(peak.iterations));
+    };
+    peak.iterations = 1000;
+    while (BestOf(1, part) < part_seconds && peak.iterations < size_t{1}
+                                                                   << 40) {
+      peak.iterations *= 2;
+    }
   }
 }
 
 void Roofs::Calibrate() {
-  CalibratePeak();
+  CalibratePeaks();
 
   double best = std::numeric_limits<double>::infinity();
   StreamWay best_stream;

@@ -21,8 +21,8 @@ namespace paged_kv::tool {
 //   gather  the K and V of every page, layer and KV head in the order in which
 //           a kernel walks through the table, layer by layer, with the next
 //           pages prefetched in lockstep and no other work
-//   peak    f32 multiply-adds, or dot products of bf16 where the instruction
-//           set has them and the kernel can use them
+//   peak    each kind of multiply-add that the instruction set has for the
+//           pages' type
 //
 // Thread safety: none.
 class Roofs {
@@ -37,16 +37,17 @@ class Roofs {
   // One measurement's work, and how much that is.
   void Stream() const;
   void Gather() const;
-  void Peak() const;
+  void Peak(size_t kind) const;
   double StreamBytes() const { return static_cast<double>(stream_bytes_); }
   double GatherBytes() const { return static_cast<double>(gather_bytes_); }
-  double PeakFlops() const;
+  double PeakFlops(size_t kind) const;
+  size_t num_peaks() const { return peaks_.size(); }
+  const char* peak_name(size_t kind) const { return peaks_[kind].kernel.name; }
 
   // How the best ways read.
   size_t streams() const { return stream_.streams; }
   size_t stream_ahead_bytes() const { return stream_.ahead_bytes; }
   size_t gather_ahead_bytes() const { return gather_ahead_ * piece_bytes_; }
-  bool peak_is_bf16_dot() const { return peak_ == kernels_.bf16_dot; }
 
  private:
   struct StreamWay {
@@ -54,16 +55,19 @@ class Roofs {
     size_t ahead_bytes = 0;
   };
 
+  struct PeakWay {
+    PeakKernel kernel;
+    size_t iterations = 0;  // of one part
+  };
+
   void SizeStream();
   void ListRuns();
-  void CalibratePeak();
+  void CalibratePeaks();
 
   const KvBatch& batch_;
   attention::ParallelFor& parallel_;
   RoofKernels kernels_;
-  float (*peak_)(size_t) = nullptr;
-  size_t peak_flops_ = 0;  // of one iteration
-  size_t peak_iterations_ = 0;
+  std::vector<PeakWay> peaks_;
 
   std::vector<LineRun> runs_;  // of one layer
   size_t piece_bytes_ = 0;     // of a run, about

@@ -35,18 +35,30 @@ Timing TimeOf(const std::function<void()>& work) {
   return timing;
 }
 
-std::vector<double> QuietTimings::Counted() const {
-  std::vector<double> quiet, all;
+std::vector<double> QuietTimings::Quiet() const {
+  std::vector<double> quiet;
   for (const Timing& timing : timings_) {
-    all.push_back(timing.wall_seconds);
     if (timing.cpu_seconds >=
         kQuietShare * static_cast<double>(threads_) * timing.wall_seconds) {
       quiet.push_back(timing.wall_seconds);
     }
   }
-  const bool enough =
-      quiet.size() >= kMinQuiet && 2 * quiet.size() >= all.size();
-  std::vector<double>& counted = enough ? quiet : all;
+  return quiet;
+}
+
+bool QuietTimings::disturbed() const {
+  const size_t quiet = Quiet().size();
+  return quiet < kMinQuiet || 2 * quiet < timings_.size();
+}
+
+std::vector<double> QuietTimings::Counted() const {
+  std::vector<double> counted = Quiet();
+  if (disturbed()) {
+    counted.clear();
+    for (const Timing& timing : timings_) {
+      counted.push_back(timing.wall_seconds);
+    }
+  }
   std::sort(counted.begin(), counted.end());
   return counted;
 }

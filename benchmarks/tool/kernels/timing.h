@@ -32,12 +32,15 @@ class QuietTimings {
 
   size_t total() const { return timings_.size(); }
   size_t counted() const { return Counted().size(); }
+  // True if so many were disturbed that all of them count.
+  bool disturbed() const;
   // Seconds; of those that count. REQUIRES: total() > 0.
   double Min() const { return Quantile(0); }
   double Median() const { return Quantile(0.5); }
   double P90() const { return Quantile(0.9); }
 
  private:
+  std::vector<double> Quiet() const;
   std::vector<double> Counted() const;  // sorted wall seconds
   // The nearest of the values; the mean of two for a median between them.
   double Quantile(double q) const;
