@@ -67,8 +67,7 @@ class ItemKernel {
       AttendChunk(*chunk);
       prefetch_.Finish();
     }
-    rows_.Write(scratch_ + layout_.outputs, scratch_ + layout_.maxima,
-                scratch_ + layout_.sums);
+    Finish();
   }
 
  private:
@@ -81,9 +80,9 @@ class ItemKernel {
     for (uint32_t r = 0; r < rows_.size(); r += kMaxRegisterRows) {
       PackQueries(r, BlockRows(r));
     }
-    std::fill_n(scratch_ + layout_.maxima, rows_.size(),
+    std::fill_n(scratch_ + layout_.references, rows_.size(),
                 -std::numeric_limits<float>::infinity());
-    std::fill_n(scratch_ + layout_.sums, rows_.size(), 0.0f);
+    std::fill_n(scratch_ + layout_.lane_sums, rows_.size() * kScoreLanes, 0.0f);
     std::fill_n(scratch_ + layout_.outputs,
                 rows_.size() * parameters_.output_stride, 0.0f);
   }
@@ -197,8 +196,8 @@ class ItemKernel {
       RowBlock rows;
       rows.queries = scratch_ + layout_.queries + r * parameters_.head_dim;
       rows.outputs = scratch_ + layout_.outputs + r * parameters_.output_stride;
-      rows.maxima = scratch_ + layout_.maxima + r;
-      rows.sums = scratch_ + layout_.sums + r;
+      rows.references = scratch_ + layout_.references + r;
+      rows.lane_sums = scratch_ + layout_.lane_sums + r * kScoreLanes;
       rows.scores = scratch_ + layout_.scores;
       rows.prefetch = &prefetch_;
       bool any_seen = false;
@@ -211,6 +210,17 @@ class ItemKernel {
       }
       r += count;
     }
+  }
+
+  void Finish() const {
+    const ScoreTag d;
+    const float* lane_sums = scratch_ + layout_.lane_sums;
+    for (uint32_t r = 0; r < rows_.size(); ++r) {
+      const auto sum = hn::LoadU(d, lane_sums + r * kScoreLanes);
+      scratch_[layout_.sums + r] = hn::GetLane(hn::SumOfLanes(d, sum));
+    }
+    rows_.Write(scratch_ + layout_.outputs, scratch_ + layout_.references,
+                scratch_ + layout_.sums);
   }
 
   const AttendCall& call_;

@@ -86,20 +86,20 @@ class AmxItemKernel {
       scores = base + layout.scores;
       weights = reinterpret_cast<uint8_t*>(base + layout.weights);
       outputs = base + layout.outputs;
-      maxima = base + layout.maxima;
+      references = base + layout.references;
       sums = base + layout.sums;
-      lane_sums = scores + kAmxTileRows * kChunkTokens;
+      lane_sums = base + layout.lane_sums;
     }
 
-    uint8_t* queries;  // tiles [row tile][part][step]
-    uint8_t* keys;     // tiles of keys in plain order
-    uint8_t* values;   // tiles [step][column tile]
-    float* scores;     // [16, kChunkTokens] of one row tile
-    uint8_t* weights;  // tiles [row tile][step][part]
-    float* outputs;    // [rows, stride], see SortColumns()
-    float* maxima;     // [rows]
-    float* sums;       // [rows]
-    float* lane_sums;  // [rows, kLanes], what adds up to `sums`
+    uint8_t* queries;   // tiles [row tile][part][step]
+    uint8_t* keys;      // tiles of keys in plain order
+    uint8_t* values;    // tiles [step][column tile]
+    float* scores;      // [16, kChunkTokens] of one row tile
+    uint8_t* weights;   // tiles [row tile][step][part]
+    float* outputs;     // [rows, stride], see SortColumns()
+    float* references;  // [rows]
+    float* sums;        // [rows]
+    float* lane_sums;   // [rows, kLanes], what adds up to `sums`
   };
 
   size_t steps() const { return head_dim_ / kDimsPerStep; }
@@ -119,7 +119,7 @@ class AmxItemKernel {
     std::memset(scratch_.weights, 0,
                 num_row_tiles_ * 2 * kSteps * kAmxTileBytes);
     for (uint32_t r = 0; r < rows_.size(); ++r) PackQuery(r);
-    std::fill_n(scratch_.maxima, rows_.size(),
+    std::fill_n(scratch_.references, rows_.size(),
                 -std::numeric_limits<float>::infinity());
     std::fill_n(scratch_.lane_sums, padded_rows * kLanes, 0.0f);
     std::fill_n(scratch_.outputs, padded_rows * stride_, 0.0f);
@@ -187,8 +187,7 @@ class AmxItemKernel {
     for (uint32_t i = 0; i < count; ++i) {
       float* scores = scratch_.scores + i * kChunkTokens;
       ScaleScores(scores);
-      CapAndMask(kChunkTokens, first_lane[i], last_lane[i], soft_cap_log2e_,
-                 scores);
+      CapAndMask(first_lane[i], last_lane[i], soft_cap_log2e_, scores);
       WeighRow(first_row + i, scores);
     }
     return true;
@@ -244,38 +243,24 @@ class AmxItemKernel {
     const auto s2 = hn::Load(d, scores + 2 * kLanes);
     const auto s3 = hn::Load(d, scores + 3 * kLanes);
     const auto max = hn::Max(hn::Max(s0, s1), hn::Max(s2, s3));
-    // The reference need not be the maximum. Only one that is outgrown by far
-    // is replaced, which is rare after the first chunks.
-    constexpr float kSlack = 8.0f;
-    const auto limit = hn::Set(d, scratch_.maxima[r] + kSlack);
+    float* sums = scratch_.lane_sums + r * kLanes;
+    const auto limit = hn::Set(d, scratch_.references[r] + kReferenceSlack);
     if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Gt(max, limit)))) {
-      RaiseMaximum(r, hn::GetLane(hn::MaxOfLanes(d, max)));
+      RaiseReference(hn::GetLane(hn::MaxOfLanes(d, max)), v_head_dim_,
+                     scratch_.references + r, sums,
+                     scratch_.outputs + r * stride_);
     }
     // Nothing seen yet: any finite reference gives the weights 0.
-    const float reference = scratch_.maxima[r];
+    const float reference = scratch_.references[r];
     const auto m = hn::Set(d, std::isinf(reference) ? 0.0f : reference);
     const auto w0 = Exp2(d, hn::Sub(s0, m));
     const auto w1 = Exp2(d, hn::Sub(s1, m));
     const auto w2 = Exp2(d, hn::Sub(s2, m));
     const auto w3 = Exp2(d, hn::Sub(s3, m));
-    float* sums = scratch_.lane_sums + r * kLanes;
     const auto sum = hn::Add(hn::Add(w0, w1), hn::Add(w2, w3));
     hn::Store(hn::Add(hn::Load(d, sums), sum), d, sums);
     StoreWeights(r, 0, w0, w1);
     StoreWeights(r, 1, w2, w3);
-  }
-
-  HWY_NOINLINE void RaiseMaximum(uint32_t r, float max) {
-    const Tag d;
-    const auto shrink =
-        Exp2(d, hn::Set(d, scratch_.maxima[r] - max));  // 0 at first
-    scratch_.maxima[r] = max;
-    float* sums = scratch_.lane_sums + r * kLanes;
-    hn::Store(hn::Mul(shrink, hn::Load(d, sums)), d, sums);
-    float* output = scratch_.outputs + r * stride_;
-    for (size_t c = 0; c < v_head_dim_; c += kLanes) {
-      hn::Store(hn::Mul(shrink, hn::Load(d, output + c)), d, output + c);
-    }
   }
 
   // Weights of the tokens of one step.
@@ -384,7 +369,7 @@ class AmxItemKernel {
       const auto sums = hn::Load(d, scratch_.lane_sums + r * kLanes);
       scratch_.sums[r] = hn::GetLane(hn::SumOfLanes(d, sums));
     }
-    rows_.Write(scratch_.outputs, scratch_.maxima, scratch_.sums);
+    rows_.Write(scratch_.outputs, scratch_.references, scratch_.sums);
   }
 
   // Undoes the order of InterleaveLower and InterleaveUpper, which take the

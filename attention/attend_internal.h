@@ -32,17 +32,26 @@ struct KeyRange {
   int64_t size() const { return end > begin ? end - begin : 0; }
 };
 
-// Rows of one sequence times a range of its keys, the same for every KV head.
-// A sequence's rows are its (query token, query head of the group) pairs: row r
-// is query token r / group, head r % group.
+// One query of a sequence that shares its first keys with others.
+struct SharedQuery {
+  int64_t query = 0;     // row of q
+  int64_t position = 0;  // in its sequence
+};
+
+// Rows times a range of keys, the same for every KV head. The rows are (query
+// token, query head of the group) pairs: row r is query token r / group, head
+// r % group. The query tokens are those of one sequence, or one each of several
+// sequences that begin with the same pages.
 struct WorkItem {
-  uint32_t sequence = 0;
+  uint32_t sequence = 0;       // whose pages are read
   uint32_t num_rows = 0;       // <= kMaxItemRows
   uint64_t first_row = 0;      // in the sequence
   int64_t first_query = 0;     // row of q of the sequence's first query
   int64_t first_position = 0;  // of the sequence's first query
-  KeyRange sinks;              // kept keys before the window
-  KeyRange keys;               // all others
+  // Its first query token among AttendCall::shared_queries; -1: none of them.
+  int64_t first_shared = -1;
+  KeyRange sinks;  // kept keys before the window
+  KeyRange keys;   // all others
   // Where the item's first row goes among the partial results; -1: the item
   // sees all keys of its rows and writes the outputs itself.
   int64_t partial_row = -1;
@@ -63,11 +72,12 @@ struct AttendCall {
   const float* q = nullptr;  // [total_q, query_heads, head_dim]
   float* out = nullptr;      // [total_q, query_heads, v_head_dim]
   float* lse = nullptr;      // [total_q, query_heads] or null
+  const SharedQuery* shared_queries = nullptr;
   // Partial results of split items, in planes of one KV head.
   int64_t partial_rows = 0;
   float* partial_out = nullptr;  // [kv_heads, partial_rows, OutputStride()]
-  float* partial_max = nullptr;  // [kv_heads, partial_rows], log2
-  float* partial_sum = nullptr;  // [kv_heads, partial_rows]
+  float* partial_reference = nullptr;  // [kv_heads, partial_rows], log2
+  float* partial_sum = nullptr;        // [kv_heads, partial_rows]
 };
 
 // Floats from one row of unnormalised output to the next: v_head_dim rounded up
@@ -83,7 +93,8 @@ struct ScratchLayout {
 
   size_t queries = 0;        // [head_dim, rows] of each row block, scaled
   size_t outputs = 0;        // [kMaxItemRows, OutputStride()]
-  size_t maxima = 0;         // [kMaxItemRows]
+  size_t references = 0;     // [kMaxItemRows], what weights are relative to
+  size_t lane_sums = 0;      // [kMaxItemRows, lanes of a vector, 16 at most]
   size_t sums = 0;           // [kMaxItemRows]
   size_t scores = 0;         // [kMaxItemRows, kChunkTokens]
   size_t weights = 0;        // [kMaxItemRows, kChunkTokens], two bf16 each

@@ -32,14 +32,13 @@ HWY_NOINLINE void AttendRows(const ChunkView& chunk,
                              const RowBlock& rows) {
   ScoreChunk<Reader, kRows>(chunk, rows.queries, parameters.head_dim,
                             rows.scores, rows.prefetch);
-  const size_t lanes =
-      (chunk.end + kTileTokens - 1) / kTileTokens * kTileTokens;
   for (size_t r = 0; r < kRows; ++r) {
     float* scores = rows.scores + r * kChunkTokens;
-    CapAndMask(lanes, rows.first_lane[r], rows.last_lane[r],
-               parameters.soft_cap_log2e, scores);
+    CapAndMask(rows.first_lane[r], rows.last_lane[r], parameters.soft_cap_log2e,
+               scores);
     UpdateSoftmax<Reader::kHasScales>(
-        lanes, parameters.v_head_dim, scores, rows.maxima + r, rows.sums + r,
+        parameters.v_head_dim, scores, rows.references + r,
+        rows.lane_sums + r * kScoreLanes,
         rows.outputs + r * parameters.output_stride, chunk.value_scales);
   }
   AccumulateChunk<Reader, kRows>(chunk, parameters, rows.scores, rows.outputs,

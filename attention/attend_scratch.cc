@@ -14,7 +14,8 @@ ScratchLayout::ScratchLayout(const BlockShape& shape) {
   };
   queries = reserve(size_t{kMaxItemRows} * shape.head_dim);
   outputs = reserve(kMaxItemRows * OutputStride(shape));
-  maxima = reserve(kMaxItemRows);
+  references = reserve(kMaxItemRows);
+  lane_sums = reserve(size_t{kMaxItemRows} * kTileTokens);
   sums = reserve(kMaxItemRows);
   scores = reserve(size_t{kMaxItemRows} * kChunkTokens);
   weights = reserve(size_t{kMaxItemRows} * kChunkTokens);

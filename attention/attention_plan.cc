@@ -12,6 +12,7 @@
 #include "attention/aligned_buffer_internal.h"
 #include "attention/attend_internal.h"
 #include "attention/plan_checks_internal.h"
+#include "attention/shared_prefix_internal.h"
 #include "attention/split_merge_internal.h"
 #include "attention/work_partition_internal.h"
 #include "paged_kv/check.h"
@@ -25,6 +26,7 @@ using internal::AttendFunction;
 using internal::AttendTask;
 using internal::ScratchLayout;
 using internal::SequenceQueries;
+using internal::SharedPrefix;
 using internal::SplitRows;
 using internal::WorkItem;
 using internal::WorkPartition;
@@ -105,8 +107,13 @@ class AttentionPlan::Impl {
     for (const SequenceQueries& sequence : queries) {
       total_queries_ += sequence.num_queries;
     }
-    partition_ =
-        internal::PartitionWork(queries, shape.kv_heads, call_.group, options);
+    // A window may hide a prefix from some of those who share it.
+    const std::vector<SharedPrefix> shared =
+        options.window == 0 ? internal::FindSharedPrefixes(table, queries)
+                            : std::vector<SharedPrefix>();
+    partition_ = internal::PartitionWork(queries, shared, shape.kv_heads,
+                                         call_.group, options);
+    call_.shared_queries = partition_.shared_queries.data();
     call_.partial_rows = partition_.partial_rows;
     ReservePartials();
   }
@@ -140,7 +147,10 @@ class AttentionPlan::Impl {
     });
     if (partition_.splits.empty()) return absl::OkStatus();
     parallel.Run(partition_.splits.size() * kv_heads, [&](size_t task, size_t) {
-      internal::MergeSplits(call_, partition_.splits[task / kv_heads],
+      const SplitRows& split = partition_.splits[task / kv_heads];
+      internal::MergeSplits(call_, split,
+                            absl::MakeConstSpan(partition_.parts)
+                                .subspan(split.first_part, split.num_parts),
                             static_cast<uint32_t>(task % kv_heads));
     });
     return absl::OkStatus();
@@ -160,8 +170,8 @@ class AttentionPlan::Impl {
     const size_t stride = internal::OutputStride(shape);
     partials_.Reserve(rows * (stride + 2));
     call_.partial_out = partials_.data();
-    call_.partial_max = partials_.data() + rows * stride;
-    call_.partial_sum = call_.partial_max + rows;
+    call_.partial_reference = partials_.data() + rows * stride;
+    call_.partial_sum = call_.partial_reference + rows;
   }
 
   absl::Status CheckRun(const KvPages& pages, uint32_t layer,

@@ -9,9 +9,11 @@
 // head) rows that share a KV head, so that one pass over its keys serves all of
 // them, and a range of keys; where a step has few rows and many keys, the keys
 // are split among several items whose partial results are merged by log-sum-exp
-// (Flash-Decoding, Dao et al. 2023). The cut depends on the step alone, and
-// partial results are merged in key order, so any number of threads gives the
-// same bits.
+// (Flash-Decoding, Dao et al. 2023). Decoding sequences that begin with the
+// same pages read those once: the plan finds them in the page table and gives
+// their rows items of their own (cascade attention). The cut depends on the
+// step alone, and partial results are merged in key order, so any number of
+// threads gives the same bits.
 
 #ifndef PAGED_KV_ATTENTION_ATTENTION_PLAN_H_
 #define PAGED_KV_ATTENTION_ATTENTION_PLAN_H_

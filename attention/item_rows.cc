@@ -14,9 +14,12 @@ ItemRows::ItemRows(const AttendCall& call, const AttendTask& task)
   auto token = static_cast<int64_t>(item_.first_row / call.group);
   auto head = static_cast<int64_t>(item_.first_row % call.group);
   for (uint32_t r = 0; r < item_.num_rows; ++r) {
-    position_[r] = item_.first_position + token;
-    head_index_[r] =
-        (item_.first_query + token) * call.query_heads + first_head + head;
+    SharedQuery query{item_.first_query + token, item_.first_position + token};
+    if (item_.first_shared >= 0) {
+      query = call.shared_queries[item_.first_shared + token];
+    }
+    position_[r] = query.position;
+    head_index_[r] = query.query * call.query_heads + first_head + head;
     if (++head == call.group) {
       head = 0;
       ++token;
@@ -42,30 +45,30 @@ bool ItemRows::SetSeenLanes(uint32_t r, const KeyChunk& chunk, uint32_t* first,
   return true;
 }
 
-void ItemRows::Write(const float* outputs, const float* maxima,
+void ItemRows::Write(const float* outputs, const float* references,
                      const float* sums) const {
   const size_t stride = OutputStride(call_.pages.shape);
   for (uint32_t r = 0; r < item_.num_rows; ++r) {
     if (item_.partial_row >= 0) {
-      WritePartial(r, outputs + r * stride, maxima[r], sums[r]);
+      WritePartial(r, outputs + r * stride, references[r], sums[r]);
     } else {
-      WriteOutput(r, outputs + r * stride, maxima[r], sums[r]);
+      WriteOutput(r, outputs + r * stride, references[r], sums[r]);
     }
   }
 }
 
-void ItemRows::WritePartial(uint32_t r, const float* output, float max,
+void ItemRows::WritePartial(uint32_t r, const float* output, float reference,
                             float sum) const {
   const BlockShape& shape = call_.pages.shape;
   const int64_t index = kv_head_ * call_.partial_rows + item_.partial_row + r;
-  call_.partial_max[index] = max;
+  call_.partial_reference[index] = reference;
   call_.partial_sum[index] = sum;
   std::copy_n(
       output, shape.VHeadDim(),
       call_.partial_out + index * static_cast<int64_t>(OutputStride(shape)));
 }
 
-void ItemRows::WriteOutput(uint32_t r, const float* output, float max,
+void ItemRows::WriteOutput(uint32_t r, const float* output, float reference,
                            float sum) const {
   const uint32_t columns = call_.pages.shape.VHeadDim();
   const int64_t index = HeadIndex(r);
@@ -73,7 +76,8 @@ void ItemRows::WriteOutput(uint32_t r, const float* output, float max,
   float* to = call_.out + index * int64_t{columns};
   for (uint32_t c = 0; c < columns; ++c) to[c] = output[c] * factor;
   constexpr float kLn2 = 0.693147180559945309f;
-  if (call_.lse != nullptr) call_.lse[index] = (max + std::log2(sum)) * kLn2;
+  if (call_.lse != nullptr)
+    call_.lse[index] = (reference + std::log2(sum)) * kLn2;
 }
 
 }  // namespace paged_kv::attention::internal

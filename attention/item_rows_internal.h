@@ -30,16 +30,18 @@ class ItemRows {
                     uint32_t* last) const;
 
   // Writes the outputs of all rows, or their partial results. Takes
-  // unnormalised `outputs` [rows, OutputStride()], `maxima` and `sums` [rows].
-  void Write(const float* outputs, const float* maxima,
+  // unnormalised `outputs` [rows, OutputStride()], the `references` that
+  // weights were relative to and the `sums` of weights, [rows].
+  void Write(const float* outputs, const float* references,
              const float* sums) const;
 
  private:
   // Index of the row's (query, head) in q, out and lse.
   int64_t HeadIndex(uint32_t r) const { return head_index_[r]; }
-  void WritePartial(uint32_t r, const float* output, float max,
+  void WritePartial(uint32_t r, const float* output, float reference,
                     float sum) const;
-  void WriteOutput(uint32_t r, const float* output, float max, float sum) const;
+  void WriteOutput(uint32_t r, const float* output, float reference,
+                   float sum) const;
 
   const AttendCall& call_;
   const WorkItem& item_;

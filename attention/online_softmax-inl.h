@@ -1,7 +1,7 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the scores of one row to weights, with a running maximum and sum
+// From the scores of one row to weights, with a running reference and sum
 // (Milakov & Gimelshein 2018, arXiv:1805.02867).
 
 // Toggled, not guarded: included once per Highway target.
@@ -29,24 +29,24 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Caps the scores of one row and takes away the keys that it does not see.
-// What lies in unseen lanes, NaN included, is replaced, never multiplied.
-HWY_INLINE void CapAndMask(size_t lanes, uint32_t first_lane,
-                           uint32_t last_lane, float soft_cap_log2e,
-                           float* HWY_RESTRICT scores) {
+// Caps the scores of one row, all lanes of a chunk, and takes away the keys
+// that it does not see. What lies in unseen lanes, NaN included, is replaced,
+// never multiplied.
+HWY_INLINE void CapAndMask(uint32_t first_lane, uint32_t last_lane,
+                           float soft_cap_log2e, float* HWY_RESTRICT scores) {
   const ScoreTag d;
   if (soft_cap_log2e != 0.0f) {
     const auto cap = hn::Set(d, soft_cap_log2e);
-    for (size_t j = 0; j < lanes; j += kScoreLanes) {
+    for (size_t j = 0; j < kChunkTokens; j += kScoreLanes) {
       const auto s = hn::LoadU(d, scores + j);
       hn::StoreU(hn::Mul(cap, hn::Tanh(d, s)), d, scores + j);
     }
   }
-  if (first_lane == 0 && last_lane == lanes) return;
+  if (first_lane == 0 && last_lane == kChunkTokens) return;
   const auto unseen = hn::Set(d, -std::numeric_limits<float>::infinity());
   const auto first = hn::Set(d, static_cast<float>(first_lane));
   const auto last = hn::Set(d, static_cast<float>(last_lane));
-  for (size_t j = 0; j < lanes; j += kScoreLanes) {
+  for (size_t j = 0; j < kChunkTokens; j += kScoreLanes) {
     const auto lane = hn::Iota(d, static_cast<float>(j));
     const auto seen = hn::And(hn::Ge(lane, first), hn::Lt(lane, last));
     const auto s = hn::LoadU(d, scores + j);
@@ -54,46 +54,59 @@ HWY_INLINE void CapAndMask(size_t lanes, uint32_t first_lane,
   }
 }
 
-// Turns one row's scores into weights relative to the row's running maximum
-// (online softmax); where the maximum grows, what was summed before shrinks.
-// With scales, those of the values are part of the weights but not of the sum.
+// How much a score may exceed the reference of its row, log2. Weights are below
+// 2^8 then.
+inline constexpr float kReferenceSlack = 8.0f;
+
+// Replaces a row's reference, its running maximum or an earlier one; what was
+// summed before shrinks.
+HWY_NOINLINE inline void RaiseReference(float max, size_t v_head_dim,
+                                        float* reference, float* lane_sums,
+                                        float* output) {
+  const ScoreTag d;
+  const auto shrink = Exp2(d, hn::Set(d, *reference - max));  // 0 at first
+  *reference = max;
+  hn::StoreU(hn::Mul(shrink, hn::LoadU(d, lane_sums)), d, lane_sums);
+  const hn::CappedTag<float, 8> d8;  // head dims are multiples of 8
+  const auto factor = hn::Set(d8, hn::GetLane(shrink));
+  for (size_t c = 0; c < v_head_dim; c += hn::Lanes(d8)) {
+    hn::StoreU(hn::Mul(factor, hn::LoadU(d8, output + c)), d8, output + c);
+  }
+}
+
+// Turns one row's scores, all lanes of a chunk, into weights relative to the
+// row's reference. That need not be the running maximum: only one that is
+// outgrown by far is replaced, which is rare after the first chunks. With
+// scales, those of the values are part of the weights but not of the sum.
 template <bool kHasScales = false>
-HWY_INLINE void UpdateSoftmax(size_t lanes, size_t v_head_dim,
-                              float* HWY_RESTRICT scores,
-                              float* HWY_RESTRICT running_max,
-                              float* HWY_RESTRICT running_sum,
+HWY_INLINE void UpdateSoftmax(size_t v_head_dim, float* HWY_RESTRICT scores,
+                              float* HWY_RESTRICT reference,
+                              float* HWY_RESTRICT lane_sums,
                               float* HWY_RESTRICT output,
                               const float* HWY_RESTRICT scales = nullptr) {
   const ScoreTag d;
   auto max = hn::LoadU(d, scores);
-  for (size_t j = kScoreLanes; j < lanes; j += kScoreLanes) {
+  for (size_t j = kScoreLanes; j < kChunkTokens; j += kScoreLanes) {
     max = hn::Max(max, hn::LoadU(d, scores + j));
   }
-  const float chunk_max = hn::GetLane(hn::MaxOfLanes(d, max));
-  if (chunk_max > *running_max) {
-    const auto shrink =
-        Exp2(d, hn::Set(d, *running_max - chunk_max));  // 0 at first
-    *running_max = chunk_max;
-    *running_sum *= hn::GetLane(shrink);
-    const hn::CappedTag<float, 8> d8;  // head dims are multiples of 8
-    const auto factor = hn::Set(d8, hn::GetLane(shrink));
-    for (size_t c = 0; c < v_head_dim; c += hn::Lanes(d8)) {
-      hn::StoreU(hn::Mul(factor, hn::LoadU(d8, output + c)), d8, output + c);
-    }
+  const auto limit = hn::Set(d, *reference + kReferenceSlack);
+  if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Gt(max, limit)))) {
+    RaiseReference(hn::GetLane(hn::MaxOfLanes(d, max)), v_head_dim, reference,
+                   lane_sums, output);
   }
   // Nothing seen yet: any finite reference gives the weights 0.
-  const bool none = std::isinf(*running_max) && *running_max < 0;
-  const auto reference = hn::Set(d, none ? 0.0f : *running_max);
-  auto sum = hn::Zero(d);
-  for (size_t j = 0; j < lanes; j += kScoreLanes) {
-    auto weight = Exp2(d, hn::Sub(hn::LoadU(d, scores + j), reference));
+  const bool none = std::isinf(*reference) && *reference < 0;
+  const auto subtrahend = hn::Set(d, none ? 0.0f : *reference);
+  auto sum = hn::LoadU(d, lane_sums);
+  for (size_t j = 0; j < kChunkTokens; j += kScoreLanes) {
+    auto weight = Exp2(d, hn::Sub(hn::LoadU(d, scores + j), subtrahend));
     sum = hn::Add(sum, weight);
     if constexpr (kHasScales) {
       weight = hn::Mul(weight, hn::LoadU(d, scales + j));
     }
     hn::StoreU(weight, d, scores + j);
   }
-  *running_sum += hn::GetLane(hn::SumOfLanes(d, sum));
+  hn::StoreU(sum, d, lane_sums);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -66,8 +66,8 @@ struct ChunkView {
 struct RowBlock {
   const float* queries = nullptr;      // [head_dim, rows], scaled
   float* outputs = nullptr;            // [rows, output_stride], unnormalised
-  float* maxima = nullptr;             // [rows], log2
-  float* sums = nullptr;               // [rows]
+  float* references = nullptr;         // [rows], log2; see UpdateSoftmax()
+  float* lane_sums = nullptr;          // [rows, kScoreLanes]
   float* scores = nullptr;             // [rows, kChunkTokens], scratch
   PrefetchCursor* prefetch = nullptr;  // what the next chunk will read
   // Lanes of the chunk that each row sees, first_lane .. last_lane - 1.

@@ -11,23 +11,23 @@
 namespace paged_kv::attention::internal {
 namespace {
 
-// One row: partial results `num_splits` times `num_rows` apart, from `first`.
-void MergeRow(const AttendCall& call, int64_t first, int64_t num_rows,
-              uint32_t num_splits, float* out, float* lse) {
+// One row, `offset` rows behind the first of each part.
+void MergeRow(const AttendCall& call, absl::Span<const int64_t> parts,
+              int64_t offset, float* out, float* lse) {
   const size_t columns = call.pages.shape.VHeadDim();
   const auto stride = static_cast<int64_t>(OutputStride(call.pages.shape));
   float max = -std::numeric_limits<float>::infinity();
-  for (uint32_t s = 0; s < num_splits; ++s) {
-    max = std::max(max, call.partial_max[first + s * num_rows]);
+  for (const int64_t part : parts) {
+    max = std::max(max, call.partial_reference[offset + part]);
   }
-  // No split saw a key: any finite reference gives the weights 0.
+  // No part saw a key: any finite reference gives the weights 0.
   const float reference = std::isinf(max) && max < 0 ? 0.0f : max;
 
   std::fill_n(out, columns, 0.0f);
   float sum = 0.0f;
-  for (uint32_t s = 0; s < num_splits; ++s) {
-    const int64_t row = first + s * num_rows;
-    const float weight = std::exp2(call.partial_max[row] - reference);
+  for (const int64_t part : parts) {
+    const int64_t row = offset + part;
+    const float weight = std::exp2(call.partial_reference[row] - reference);
     sum += weight * call.partial_sum[row];
     const float* from = call.partial_out + row * stride;
     for (size_t c = 0; c < columns; ++c) out[c] += weight * from[c];
@@ -41,7 +41,7 @@ void MergeRow(const AttendCall& call, int64_t first, int64_t num_rows,
 }  // namespace
 
 void MergeSplits(const AttendCall& call, const SplitRows& split,
-                 uint32_t kv_head) {
+                 absl::Span<const int64_t> parts, uint32_t kv_head) {
   const WorkItem& rows = split.rows;
   for (uint32_t r = 0; r < rows.num_rows; ++r) {
     const uint64_t packed = rows.first_row + r;
@@ -50,8 +50,7 @@ void MergeSplits(const AttendCall& call, const SplitRows& split,
     const int64_t head =
         kv_head * call.group + static_cast<int64_t>(packed % call.group);
     const int64_t index = query * call.query_heads + head;
-    MergeRow(call, kv_head * call.partial_rows + rows.partial_row + r,
-             rows.num_rows, split.num_splits,
+    MergeRow(call, parts, kv_head * call.partial_rows + r,
              call.out + index * call.pages.shape.VHeadDim(),
              call.lse == nullptr ? nullptr : call.lse + index);
   }

@@ -6,15 +6,16 @@
 
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "attention/attend_internal.h"
 #include "attention/work_partition_internal.h"
 
 namespace paged_kv::attention::internal {
 
 // Merges the partial results of one KV head's split rows, in key order, and
-// writes their outputs.
+// writes their outputs. `parts`: first partial row of each part.
 void MergeSplits(const AttendCall& call, const SplitRows& split,
-                 uint32_t kv_head);
+                 absl::Span<const int64_t> parts, uint32_t kv_head);
 
 }  // namespace paged_kv::attention::internal
 

@@ -24,16 +24,20 @@ struct SequenceQueries {
   int64_t num_tokens = 0;      // of the sequence
 };
 
-// Rows whose keys were split: `num_splits` partial results, in key order, each
-// `num_rows` rows long, one after the other from `partial_row` on.
+struct SharedPrefix;
+
+// Rows whose keys were split: partial results to be merged, in key order.
 struct SplitRows {
-  WorkItem rows;  // its key ranges are the whole ones
-  uint32_t num_splits = 0;
+  WorkItem rows;  // whose outputs they are
+  uint32_t first_part = 0;
+  uint32_t num_parts = 0;
 };
 
 struct WorkPartition {
   std::vector<WorkItem> items;  // longest first
   std::vector<SplitRows> splits;
+  std::vector<int64_t> parts;  // first partial row of each part
+  std::vector<SharedQuery> shared_queries;
   int64_t partial_rows = 0;
 };
 
@@ -42,15 +46,18 @@ struct WorkPartition {
 //
 // `group` is the number of query heads per KV head. Keys are split where a
 // step would otherwise have fewer than kTargetItems equal shares of work; a
-// split has at least kMinSplitTokens keys.
+// split has at least kMinSplitTokens keys. The keys of a shared prefix are
+// items of their own with the rows of several members (Hydragen, Juravsky et
+// al. 2024, arXiv:2402.05099; FlashInfer's cascade attention).
 WorkPartition PartitionWork(const std::vector<SequenceQueries>& queries,
+                            const std::vector<SharedPrefix>& shared,
                             uint32_t kv_heads, uint32_t group,
                             const AttentionOptions& options);
 
 // Enough for a few dozen threads to share evenly.
 inline constexpr int64_t kTargetItems = 64;
 // Below this the start of an item and the merge cost too much.
-inline constexpr int64_t kMinSplitTokens = 512;
+inline constexpr int64_t kMinSplitTokens = 1024;
 
 }  // namespace paged_kv::attention::internal
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/shared_prefix_internal.h"
 #include "attention/work_partition_internal.h"
 #include "gtest/gtest.h"
 #include "tests/support/attention_random.h"
@@ -56,7 +57,7 @@ void ExpectEveryKeyOnce(const std::vector<SequenceQueries>& queries,
                         uint32_t kv_heads, uint32_t group,
                         const AttentionOptions& options) {
   const WorkPartition partition =
-      PartitionWork(queries, kv_heads, group, options);
+      PartitionWork(queries, {}, kv_heads, group, options);
   const Visits visits = CountVisits(partition, queries);
   for (const SequenceQueries& sequence : queries) {
     for (int64_t r = 0; r < sequence.num_queries * group; ++r) {
@@ -98,10 +99,10 @@ TEST(WorkPartitionTest, EveryKeyThatARowSeesIsVisitedOnce) {
 
 TEST(WorkPartitionTest, ALongDecodeIsSplitEvenly) {
   const WorkPartition partition =
-      PartitionWork({Queries(0, 1, 100'000, 0)}, 4, 7, {});
+      PartitionWork({Queries(0, 1, 100'000, 0)}, {}, 4, 7, {});
   ASSERT_EQ(partition.splits.size(), 1u);
   EXPECT_GE(partition.items.size() * 4, 60u);
-  EXPECT_EQ(partition.splits[0].num_splits, partition.items.size());
+  EXPECT_EQ(partition.splits[0].num_parts, partition.items.size());
   EXPECT_EQ(partition.partial_rows,
             7 * static_cast<int64_t>(partition.items.size()));
   for (const WorkItem& item : partition.items) {
@@ -113,14 +114,14 @@ TEST(WorkPartitionTest, ALongDecodeIsSplitEvenly) {
 TEST(WorkPartitionTest, ManySequencesAreNotSplit) {
   std::vector<SequenceQueries> queries;
   for (uint32_t i = 0; i < 64; ++i) queries.push_back(Queries(i, 1, 4096, i));
-  const WorkPartition partition = PartitionWork(queries, 4, 7, {});
+  const WorkPartition partition = PartitionWork(queries, {}, 4, 7, {});
   EXPECT_TRUE(partition.splits.empty());
   EXPECT_EQ(partition.items.size(), 64u);
 }
 
 TEST(WorkPartitionTest, PartialRowsOfASplitFollowEachOtherInKeyOrder) {
-  const WorkPartition partition =
-      PartitionWork({Queries(0, 3, 5000, 0), Queries(1, 1, 9000, 3)}, 1, 8, {});
+  const WorkPartition partition = PartitionWork(
+      {Queries(0, 3, 5000, 0), Queries(1, 1, 9000, 3)}, {}, 1, 8, {});
   ASSERT_EQ(partition.splits.size(), 2u);
   for (const SplitRows& split : partition.splits) {
     std::vector<WorkItem> pieces;
@@ -130,18 +131,16 @@ TEST(WorkPartitionTest, PartialRowsOfASplitFollowEachOtherInKeyOrder) {
     std::sort(pieces.begin(), pieces.end(), [](const auto& a, const auto& b) {
       return a.keys.begin < b.keys.begin;
     });
-    ASSERT_EQ(pieces.size(), split.num_splits);
+    ASSERT_EQ(pieces.size(), split.num_parts);
     for (size_t s = 0; s < pieces.size(); ++s) {
-      EXPECT_EQ(pieces[s].partial_row,
-                split.rows.partial_row +
-                    static_cast<int64_t>(s) * split.rows.num_rows);
+      EXPECT_EQ(pieces[s].partial_row, partition.parts[split.first_part + s]);
     }
   }
 }
 
 TEST(WorkPartitionTest, ASequenceWithoutTokensGetsAnItemWithoutKeys) {
   const WorkPartition partition =
-      PartitionWork({{0, 1, 0, -1, 0}}, 1, 4, AttentionOptions());
+      PartitionWork({{0, 1, 0, -1, 0}}, {}, 1, 4, AttentionOptions());
   ASSERT_EQ(partition.items.size(), 1u);
   EXPECT_EQ(partition.items[0].keys.size(), 0);
   EXPECT_EQ(partition.items[0].sinks.size(), 0);

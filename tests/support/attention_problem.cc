@@ -109,6 +109,12 @@ AttentionInputs AttentionProblem::inputs() const {
   return inputs;
 }
 
+void AttentionProblem::SharePages(size_t sequence, size_t other,
+                                  uint32_t pages) {
+  std::copy_n(page_indices_.begin() + indptr_[other], pages,
+              page_indices_.begin() + indptr_[sequence]);
+}
+
 void AttentionProblem::AssignPages() {
   const uint32_t block = spec_.shape.block_tokens;
   std::vector<int32_t> free_pages(memory_.pages().num_pages);

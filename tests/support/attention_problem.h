@@ -53,6 +53,10 @@ class AttentionProblem {
 
   PageMemory& memory() { return memory_; }
 
+  // Makes the first `pages` pages of `sequence` those of `other`. Both have as
+  // many full pages, without a window.
+  void SharePages(size_t sequence, size_t other, uint32_t pages);
+
  private:
   void AssignPages();
   void FillSequence(size_t i);
