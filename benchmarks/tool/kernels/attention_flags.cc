@@ -183,10 +183,14 @@ void AttentionFlags::AddMeasureFlags(CLI::App& app) {
   AddNumber(app, "--threads", &measure_.threads, 1, 1024,
             "Threads of the kernel and of what it is compared with")
       ->group(group);
+  const auto append_name = [](std::string* out, attention::Isa isa) {
+    absl::StrAppend(out, attention::IsaName(isa));
+  };
   AddChoice(
       app, "--isa", &measure_.isa, attention::ParseIsa, "NAME", "auto",
-      "Instruction set: auto, avx512_bf16, avx512_dl, avx512, avx2, sse4, "
-      "ssse3, neon, scalar")
+      absl::StrCat("Instruction set; auto: the best one that runs here (",
+                   absl::StrJoin(attention::SupportedIsas(), ", ", append_name),
+                   ")"))
       ->group(group);
   AddReal(app, "--seconds", &measure_.seconds, 0, 3600,
           "Time of the rounds; at least three are run")

@@ -73,6 +73,7 @@ ordered_json RowJson(const AttentionResult& r) {
       {"flops_per_second", r.FlopRate()},
       {"stream_bytes_per_second", r.stream_rate},
       {"streams", r.streams},
+      {"stream_ahead_bytes", r.stream_ahead_bytes},
       {"gather_bytes_per_second", r.gather_rate},
       {"gather_ahead_bytes", r.gather_ahead_bytes},
       {"peak_flops_per_second", r.peak_rate},

@@ -50,6 +50,7 @@ struct AttentionResult {
   RoundCount rounds;       // of the kernel
   double stream_rate = 0;  // bytes per second
   size_t streams = 1;      // read side by side
+  size_t stream_ahead_bytes = 0;
   double gather_rate = 0;  // bytes per second
   size_t gather_ahead_bytes = 0;
   std::vector<PeakRate> peaks;  // of the instruction set and the pages' type

@@ -83,6 +83,7 @@ class Measurement {
     result->rounds = CountRounds(kernel_);
     result->stream_rate = roofs_.StreamBytes() / stream_.Median();
     result->streams = roofs_.streams();
+    result->stream_ahead_bytes = roofs_.stream_ahead_bytes();
     result->gather_rate = roofs_.GatherBytes() / gather_.Median();
     result->gather_ahead_bytes = roofs_.gather_ahead_bytes();
     result->stream_rounds = CountRounds(stream_);

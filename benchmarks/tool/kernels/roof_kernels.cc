@@ -8,7 +8,6 @@
 
 #include <cstring>
 
-#include "absl/strings/string_view.h"
 #include "benchmarks/tool/kernels/unroll.h"
 
 #if defined(__x86_64__)
@@ -79,13 +78,11 @@ RoofKernels RoofKernelsFor(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::kAvx2) return avx2::Kernels();
   RoofKernels kernels = avx512::Kernels();
-  const absl::string_view name = attention::IsaName(isa);
-  const bool tiles = name == "amx_bf16";
-  if (tiles || name == "avx512_bf16") {
+  if (isa == Isa::kAmxBf16) {
     if (__builtin_cpu_supports("avx512bf16")) {
       kernels.peaks.push_back(Bf16DotPeak());
     }
-    if (tiles) kernels.peaks.push_back(Bf16TilePeak());
+    kernels.peaks.push_back(Bf16TilePeak());
   }
   return kernels;
 #else
