@@ -28,7 +28,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 // outputs[row] += sum over lanes of weight[row][lane] * V[lane], for kColumns
 // vectors of columns from `column` on.
 template <class Reader, size_t kRows, size_t kColumns, class D>
-HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
+HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t begin,
+                                  size_t end, size_t column,
                                   const float* HWY_RESTRICT weights,
                                   float* HWY_RESTRICT outputs,
                                   size_t output_stride,
@@ -46,8 +47,10 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
   const size_t offset = column * Reader::kElementBytes;
   constexpr size_t kBytes = kColumns * kLanes * Reader::kElementBytes;
   constexpr size_t kLines = (kBytes + 63) / 64;
-  PrefetchCursor prefetch = *cursor;
-  for (size_t j = chunk.begin; j < chunk.end; ++j) {
+  // Of several passes over a line, the first one takes lines.
+  const bool first_pass = offset % 64 == 0;
+  PrefetchCursor prefetch = first_pass ? *cursor : PrefetchCursor();
+  for (size_t j = begin; j < end; ++j) {
     const uint8_t* from = chunk.values[j] + offset;
     prefetch.Prefetch<kLines>();
     hn::Vec<D> values[kColumns];
@@ -65,7 +68,7 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
       }
     }
   }
-  *cursor = prefetch;
+  if (first_pass) *cursor = prefetch;
   HWY_UNROLL(8)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
@@ -76,31 +79,33 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
   }
 }
 
+// Adds up the values of lanes begin .. end - 1 for kRows rows.
 template <class Reader, size_t kRows>
-HWY_INLINE void AccumulateChunk(const ChunkView& chunk,
-                                const RowParameters& parameters,
-                                const float* weights, float* outputs,
-                                PrefetchCursor* prefetch) {
+HWY_INLINE void AccumulateRows(const ChunkView& chunk, size_t begin, size_t end,
+                               const RowParameters& parameters,
+                               const RowBlock& rows) {
   // V rows are read without a byte beyond them: whole groups of vectors, whole
   // vectors, and 8 columns where vectors are longer.
   const hn::CappedTag<float, 16> d;
   const hn::CappedTag<float, 8> d8;
   constexpr size_t kLanes = hn::MaxLanes(d);
+  constexpr size_t kColumns = kColumnsAtOnce<kRows>;
   const size_t columns = parameters.v_head_dim;
   const size_t stride = parameters.output_stride;
   size_t c = 0;
-  for (; c + kColumnsAtOnce * kLanes <= columns; c += kColumnsAtOnce * kLanes) {
-    AccumulateColumns<Reader, kRows, kColumnsAtOnce>(d, chunk, c, weights,
-                                                     outputs, stride, prefetch);
+  for (; c + kColumns * kLanes <= columns; c += kColumns * kLanes) {
+    AccumulateColumns<Reader, kRows, kColumns>(d, chunk, begin, end, c,
+                                               rows.scores, rows.outputs,
+                                               stride, rows.prefetch);
   }
   for (; c + kLanes <= columns; c += kLanes) {
-    AccumulateColumns<Reader, kRows, 1>(d, chunk, c, weights, outputs, stride,
-                                        prefetch);
+    AccumulateColumns<Reader, kRows, 1>(d, chunk, begin, end, c, rows.scores,
+                                        rows.outputs, stride, rows.prefetch);
   }
   if constexpr (kLanes > 8) {
     if (c < columns) {
-      AccumulateColumns<Reader, kRows, 1>(d8, chunk, c, weights, outputs,
-                                          stride, prefetch);
+      AccumulateColumns<Reader, kRows, 1>(d8, chunk, begin, end, c, rows.scores,
+                                          rows.outputs, stride, rows.prefetch);
     }
   }
 }

@@ -191,25 +191,25 @@ class ItemKernel {
 
   template <class ChunkReader>
   void AttendAllRows(const KeyChunk& chunk, const ChunkView& view) {
-    for (uint32_t r = 0; r < rows_.size();) {
-      const uint32_t count = BlockRows(r);
-      RowBlock rows;
+    RowBlock blocks[kMaxItemRows / kMaxRegisterRows];
+    size_t num_blocks = 0;
+    for (uint32_t r = 0; r < rows_.size(); r += kMaxRegisterRows) {
+      RowBlock& rows = blocks[num_blocks];
+      rows.num_rows = BlockRows(r);
       rows.queries = scratch_ + layout_.queries + r * parameters_.head_dim;
       rows.outputs = scratch_ + layout_.outputs + r * parameters_.output_stride;
       rows.references = scratch_ + layout_.references + r;
       rows.lane_sums = scratch_ + layout_.lane_sums + r * kScoreLanes;
-      rows.scores = scratch_ + layout_.scores;
+      rows.scores = scratch_ + layout_.scores + r * kChunkTokens;
       rows.prefetch = &prefetch_;
       bool any_seen = false;
-      for (uint32_t i = 0; i < count; ++i) {
+      for (uint32_t i = 0; i < rows.num_rows; ++i) {
         any_seen |= rows_.SetSeenLanes(r + i, chunk, &rows.first_lane[i],
                                        &rows.last_lane[i]);
       }
-      if (any_seen) {
-        AttendSomeRows<ChunkReader>(count, view, parameters_, rows);
-      }
-      r += count;
+      if (any_seen) ++num_blocks;
     }
+    AttendRows<ChunkReader>(view, parameters_, blocks, num_blocks);
   }
 
   void Finish() const {

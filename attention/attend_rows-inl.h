@@ -12,6 +12,7 @@
 #endif
 
 #include <cstddef>
+#include <utility>
 
 #include "attention/accumulate_values-inl.h"
 #include "attention/online_softmax-inl.h"
@@ -25,57 +26,85 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One chunk of keys and values for kRows rows.
 template <class Reader, size_t kRows>
-HWY_NOINLINE void AttendRows(const ChunkView& chunk,
-                             const RowParameters& parameters,
-                             const RowBlock& rows) {
-  ScoreChunk<Reader, kRows>(chunk, rows.queries, parameters.head_dim,
-                            rows.scores, rows.prefetch);
-  for (size_t r = 0; r < kRows; ++r) {
-    float* scores = rows.scores + r * kChunkTokens;
-    CapAndMask(rows.first_lane[r], rows.last_lane[r], parameters.soft_cap_log2e,
-               scores);
-    UpdateSoftmax<Reader::kHasScales>(
-        parameters.v_head_dim, scores, rows.references + r,
-        rows.lane_sums + r * kScoreLanes,
-        rows.outputs + r * parameters.output_stride, chunk.value_scales);
+struct RowSteps {
+  static HWY_NOINLINE void Score(const ChunkView& chunk, size_t first_tile,
+                                 const RowParameters& parameters,
+                                 const RowBlock& rows) {
+    ScoreRows<Reader, kRows>(chunk, first_tile, parameters.head_dim, rows);
   }
-  AccumulateChunk<Reader, kRows>(chunk, parameters, rows.scores, rows.outputs,
-                                 rows.prefetch);
-}
+  static HWY_NOINLINE void Accumulate(const ChunkView& chunk, size_t begin,
+                                      size_t end,
+                                      const RowParameters& parameters,
+                                      const RowBlock& rows) {
+    AccumulateRows<Reader, kRows>(chunk, begin, end, parameters, rows);
+  }
+};
 
-// AttendRows for 1 .. kMaxRegisterRows rows.
+// RowSteps for the number of rows of a block, 1 .. kMaxRegisterRows.
 template <class Reader>
-HWY_INLINE void AttendSomeRows(size_t num_rows, const ChunkView& chunk,
-                               const RowParameters& parameters,
-                               const RowBlock& rows) {
-  switch (num_rows) {
-    case 1:
-      return AttendRows<Reader, 1>(chunk, parameters, rows);
-#if HWY_TARGET != HWY_SCALAR
-    case 2:
-      return AttendRows<Reader, 2>(chunk, parameters, rows);
-#if HWY_TARGET <= HWY_AVX2
-    case 3:
-      return AttendRows<Reader, 3>(chunk, parameters, rows);
-    case 4:
-      return AttendRows<Reader, 4>(chunk, parameters, rows);
-#if HWY_TARGET <= HWY_AVX3
-    case 5:
-      return AttendRows<Reader, 5>(chunk, parameters, rows);
-    case 6:
-      return AttendRows<Reader, 6>(chunk, parameters, rows);
-    case 7:
-      return AttendRows<Reader, 7>(chunk, parameters, rows);
-    case 8:
-      return AttendRows<Reader, 8>(chunk, parameters, rows);
-#endif
-#endif
-#endif
-    default:
-      HWY_ABORT("%d rows are more than registers hold",
-                static_cast<int>(num_rows));
+struct RowStepTable {
+  using ScoreFunction = decltype(&RowSteps<Reader, 1>::Score);
+  using AccumulateFunction = decltype(&RowSteps<Reader, 1>::Accumulate);
+
+  template <size_t... kIndex>
+  static ScoreFunction Score(size_t num_rows, std::index_sequence<kIndex...>) {
+    static constexpr ScoreFunction kFunctions[] = {
+        RowSteps<Reader, kIndex + 1>::Score...};
+    return kFunctions[num_rows - 1];
+  }
+  template <size_t... kIndex>
+  static AccumulateFunction Accumulate(size_t num_rows,
+                                       std::index_sequence<kIndex...>) {
+    static constexpr AccumulateFunction kFunctions[] = {
+        RowSteps<Reader, kIndex + 1>::Accumulate...};
+    return kFunctions[num_rows - 1];
+  }
+};
+
+// One chunk of keys and values for some blocks of rows. Each step goes through
+// all blocks while its keys or values stay in the first-level cache.
+template <class Reader>
+HWY_INLINE void AttendRows(const ChunkView& chunk,
+                           const RowParameters& parameters,
+                           const RowBlock* blocks, size_t num_blocks) {
+  using Table = RowStepTable<Reader>;
+  constexpr std::make_index_sequence<kMaxRegisterRows> kAll;
+  const size_t num_tiles = (chunk.end + kTileTokens - 1) / kTileTokens;
+  for (size_t t = 0; t < num_tiles; t += kTilesAtOnce) {
+    const size_t end = HWY_MIN(t + kTilesAtOnce, num_tiles);
+    const size_t step = end - t == kTilesAtOnce ? kTilesAtOnce : 1;
+    for (size_t b = 0; b < num_blocks; ++b) {
+      for (size_t tile = t; tile < end; tile += step) {
+        Table::Score(blocks[b].num_rows, kAll)(chunk, tile, parameters,
+                                               blocks[b]);
+      }
+    }
+  }
+  for (size_t b = 0; b < num_blocks; ++b) {
+    const RowBlock& rows = blocks[b];
+    for (size_t r = 0; r < rows.num_rows; ++r) {
+      float* scores = rows.scores + r * kChunkTokens;
+      CapAndMask(rows.first_lane[r], rows.last_lane[r],
+                 parameters.soft_cap_log2e, scores);
+      UpdateSoftmax<Reader::kHasScales>(
+          parameters.v_head_dim, scores, rows.references + r,
+          rows.lane_sums + r * kScoreLanes,
+          rows.outputs + r * parameters.output_stride, chunk.value_scales);
+    }
+  }
+  // The outputs of many blocks do not stay in the cache, so few blocks take all
+  // values at once.
+  constexpr size_t kManyBlocks = 3;
+  const size_t step =
+      num_blocks < kManyBlocks ? kChunkTokens : kChunkTokens / 2;
+  for (size_t begin = chunk.begin; begin < chunk.end;) {
+    const size_t end = HWY_MIN(begin / step * step + step, chunk.end);
+    for (size_t b = 0; b < num_blocks; ++b) {
+      Table::Accumulate(blocks[b].num_rows, kAll)(chunk, begin, end, parameters,
+                                                  blocks[b]);
+    }
+    begin = end;
   }
 }
 

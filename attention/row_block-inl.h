@@ -31,23 +31,35 @@ inline constexpr size_t kScoreLanes = hn::MaxLanes(ScoreTag());
 inline constexpr size_t kVectorsPerTile = kTileTokens / kScoreLanes;
 
 // Register blocking: rows times vectors of accumulators. 32 vector registers
-// hold 8 x 2 of them beside what is loaded, 16 hold 4 x 2 or 2 x 4.
+// hold 8 x 2 of them beside what is loaded, 16 hold 8 x 1, 4 x 2 or 2 x 4.
 #if HWY_TARGET <= HWY_AVX3
 inline constexpr size_t kMaxRegisterRows = 8;
 inline constexpr size_t kTilesAtOnce = 2;
-inline constexpr size_t kColumnsAtOnce = 2;
 #elif HWY_TARGET == HWY_AVX2
-inline constexpr size_t kMaxRegisterRows = 4;
+inline constexpr size_t kMaxRegisterRows = 8;
 inline constexpr size_t kTilesAtOnce = 1;
-inline constexpr size_t kColumnsAtOnce = 2;
 #elif HWY_TARGET == HWY_SCALAR
 inline constexpr size_t kMaxRegisterRows = 1;
 inline constexpr size_t kTilesAtOnce = 1;
-inline constexpr size_t kColumnsAtOnce = 8;
 #else
 inline constexpr size_t kMaxRegisterRows = 2;
 inline constexpr size_t kTilesAtOnce = 1;
-inline constexpr size_t kColumnsAtOnce = 4;
+#endif
+
+// Vectors of scores, and of columns, that kRows rows work on at a time.
+template <size_t kRows>
+inline constexpr size_t kVectorsAtOnce =
+    HWY_TARGET == HWY_AVX2&& kRows > 4 ? 1 : kTilesAtOnce* kVectorsPerTile;
+template <size_t kRows>
+inline constexpr size_t kColumnsAtOnce =
+#if HWY_TARGET <= HWY_AVX3
+    2;
+#elif HWY_TARGET == HWY_AVX2
+    kRows > 4 ? 1 : 2;
+#elif HWY_TARGET == HWY_SCALAR
+    8;
+#else
+    4;
 #endif
 
 // A chunk of keys and values as the inner loops read them.
@@ -64,6 +76,7 @@ struct ChunkView {
 
 // Some rows of an item and their running state.
 struct RowBlock {
+  size_t num_rows = 0;
   const float* queries = nullptr;      // [head_dim, rows], scaled
   float* outputs = nullptr;            // [rows, output_stride], unnormalised
   float* references = nullptr;         // [rows], log2; see UpdateSoftmax()

@@ -24,19 +24,20 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// sums[row][vector] += query dim * key dim, for dim kDim of a step. `queries`
-// are those of the step's dims.
+// sums[row][vector] += query dim * key dim, for dim kDim of a step and the
+// vectors of lanes from `lane` of tiles[0] on. `queries` are those of the
+// step's dims.
 template <class Reader, size_t kDim, size_t kRows, size_t kVectors>
-HWY_INLINE void AddDim(const uint8_t* const* tiles, size_t offset,
+HWY_INLINE void AddDim(const uint8_t* const* tiles, size_t lane, size_t offset,
                        const float* HWY_RESTRICT queries,
                        hn::Vec<ScoreTag> (&sums)[kRows][kVectors]) {
   const ScoreTag d;
   hn::Vec<ScoreTag> keys[kVectors];
   HWY_UNROLL(16)
   for (size_t v = 0; v < kVectors; ++v) {
-    keys[v] =
-        Reader::template KeyVector<kDim>(d, tiles[v / kVectorsPerTile] + offset,
-                                         v % kVectorsPerTile * kScoreLanes);
+    keys[v] = Reader::template KeyVector<kDim>(
+        d, tiles[v / kVectorsPerTile] + offset,
+        lane + v % kVectorsPerTile * kScoreLanes);
   }
   HWY_UNROLL(8)
   for (size_t r = 0; r < kRows; ++r) {
@@ -48,16 +49,17 @@ HWY_INLINE void AddDim(const uint8_t* const* tiles, size_t offset,
   }
 }
 
-// scores[row][lane] = query row . key lane, for the keys of kTiles tiles: a
-// row-wise multiply-add without horizontal sums. `scales` are those of the
-// lanes, if the reader leaves them to us.
-template <class Reader, size_t kRows, size_t kTiles>
-HWY_INLINE void ScoreTiles(const uint8_t* const* tiles,
-                           const float* HWY_RESTRICT queries, size_t head_dim,
-                           const float* HWY_RESTRICT scales,
-                           float* HWY_RESTRICT scores, PrefetchCursor* cursor) {
+// scores[row][lane] = query row . key lane, for kVectors vectors of lanes from
+// `lane` of tiles[0] on: a row-wise multiply-add without horizontal sums.
+// `scales` are those of the lanes, if the reader leaves them to us.
+template <class Reader, size_t kRows, size_t kVectors>
+HWY_INLINE void ScoreVectors(const uint8_t* const* tiles, size_t lane,
+                             const float* HWY_RESTRICT queries, size_t head_dim,
+                             const float* HWY_RESTRICT scales,
+                             float* HWY_RESTRICT scores,
+                             PrefetchCursor* cursor) {
   const ScoreTag d;
-  constexpr size_t kVectors = kTiles * kVectorsPerTile;
+  constexpr size_t kTiles = (kVectors + kVectorsPerTile - 1) / kVectorsPerTile;
   // With few rows, even and odd dims have accumulators of their own, so that
   // enough independent sums are under way.
   constexpr size_t kChains = kRows * kVectors <= 4 ? 2 : 1;
@@ -70,51 +72,63 @@ HWY_INLINE void ScoreTiles(const uint8_t* const* tiles,
       for (size_t v = 0; v < kVectors; ++v) sums[c][r][v] = hn::Zero(d);
     }
   }
-  PrefetchCursor prefetch = *cursor;
+  // Of several passes over a tile, the first one takes its lines.
+  PrefetchCursor prefetch = lane == 0 ? *cursor : PrefetchCursor();
   for (size_t step = 0; step < head_dim / Reader::kStepDims; ++step) {
     const size_t offset = step * Reader::kStepBytes;
     prefetch.Prefetch<kTiles*(Reader::kStepBytes / kTileRowBytes)>();
     const float* step_queries = queries + step * Reader::kStepDims * kRows;
-    AddDim<Reader, 0>(tiles, offset, step_queries, sums[0]);
-    AddDim<Reader, 1>(tiles, offset, step_queries, sums[kChains - 1]);
+    AddDim<Reader, 0>(tiles, lane, offset, step_queries, sums[0]);
+    AddDim<Reader, 1>(tiles, lane, offset, step_queries, sums[kChains - 1]);
     if constexpr (Reader::kStepDims == 4) {
-      AddDim<Reader, 2>(tiles, offset, step_queries, sums[0]);
-      AddDim<Reader, 3>(tiles, offset, step_queries, sums[kChains - 1]);
+      AddDim<Reader, 2>(tiles, lane, offset, step_queries, sums[0]);
+      AddDim<Reader, 3>(tiles, lane, offset, step_queries, sums[kChains - 1]);
     }
   }
-  *cursor = prefetch;
+  if (lane == 0) *cursor = prefetch;
   HWY_UNROLL(8)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(16)
     for (size_t v = 0; v < kVectors; ++v) {
+      const size_t at = lane + v * kScoreLanes;
       auto sum = sums[0][r][v];
       if constexpr (kChains == 2) sum = hn::Add(sum, sums[1][r][v]);
       if constexpr (Reader::kHasScales) {
-        sum = hn::Mul(sum, hn::LoadU(d, scales + v * kScoreLanes));
+        sum = hn::Mul(sum, hn::LoadU(d, scales + at));
       }
-      hn::StoreU(sum, d, scores + r * kChunkTokens + v * kScoreLanes);
+      hn::StoreU(sum, d, scores + r * kChunkTokens + at);
     }
   }
 }
 
-template <class Reader, size_t kRows>
-HWY_INLINE void ScoreChunk(const ChunkView& chunk, const float* queries,
-                           size_t head_dim, float* scores,
+// The same for kTiles tiles.
+template <class Reader, size_t kRows, size_t kTiles>
+HWY_INLINE void ScoreTiles(const ChunkView& chunk, size_t first_tile,
+                           const float* queries, size_t head_dim, float* scores,
                            PrefetchCursor* prefetch) {
-  const size_t num_tiles = (chunk.end + kTileTokens - 1) / kTileTokens;
-  size_t t = 0;
-  if constexpr (kTilesAtOnce > 1) {
-    for (; t + kTilesAtOnce <= num_tiles; t += kTilesAtOnce) {
-      ScoreTiles<Reader, kRows, kTilesAtOnce>(
-          chunk.tiles + t, queries, head_dim,
-          chunk.key_scales + t * kTileTokens, scores + t * kTileTokens,
-          prefetch);
-    }
+  constexpr size_t kVectors =
+      HWY_MIN(kVectorsAtOnce<kRows>, kTiles * kVectorsPerTile);
+  const size_t first_lane = first_tile * kTileTokens;
+  for (size_t lane = 0; lane < kTiles * kTileTokens;
+       lane += kVectors * kScoreLanes) {
+    ScoreVectors<Reader, kRows, kVectors>(
+        chunk.tiles + first_tile, lane, queries, head_dim,
+        chunk.key_scales + first_lane, scores + first_lane, prefetch);
   }
-  for (; t < num_tiles; ++t) {
-    ScoreTiles<Reader, kRows, 1>(chunk.tiles + t, queries, head_dim,
-                                 chunk.key_scales + t * kTileTokens,
-                                 scores + t * kTileTokens, prefetch);
+}
+
+// Scores of kRows rows and the kTilesAtOnce tiles from first_tile on, or those
+// of them that the chunk has.
+template <class Reader, size_t kRows>
+HWY_INLINE void ScoreRows(const ChunkView& chunk, size_t first_tile,
+                          size_t head_dim, const RowBlock& rows) {
+  const size_t num_tiles = (chunk.end + kTileTokens - 1) / kTileTokens;
+  if (first_tile + kTilesAtOnce <= num_tiles) {
+    ScoreTiles<Reader, kRows, kTilesAtOnce>(
+        chunk, first_tile, rows.queries, head_dim, rows.scores, rows.prefetch);
+  } else {
+    ScoreTiles<Reader, kRows, 1>(chunk, first_tile, rows.queries, head_dim,
+                                 rows.scores, rows.prefetch);
   }
 }
 
