@@ -42,10 +42,12 @@ class PrefetchCursor {
   HWY_INLINE void Prefetch() {
     static_assert(PrefetchGroup::kRuns % kLines == 0);
     if (group_ == end_) return;
+    // Behind calls that took fewer, some lines are asked for again.
+    const size_t run = run_ / kLines * kLines;
     for (size_t i = 0; i < kLines; ++i) {
-      __builtin_prefetch(group_->runs[run_ + i] + offset_, 0, 2);
+      __builtin_prefetch(group_->runs[run + i] + offset_, 0, 2);
     }
-    run_ = (run_ + kLines) % PrefetchGroup::kRuns;
+    run_ = (run + kLines) % PrefetchGroup::kRuns;
     if (run_ != 0) return;
     offset_ += kLineBytes;
     if (offset_ < group_->bytes) return;
