@@ -179,6 +179,17 @@ TEST(CommandAttentionTest, PlainKeysSharedPrefixAndAppend) {
   ExpectSane(json);
 }
 
+TEST(CommandAttentionTest, EightBitPagesCountTheirScales) {
+  for (const char* dtype : {"fp8_e4m3", "int8"}) {
+    const nlohmann::json json = TinyJson(
+        "decode", {"--batch=2", "--append", std::string("--dtype=") + dtype});
+    EXPECT_EQ(json["dtype"], dtype);
+    // 32 bytes and a scale for K and for V of each head.
+    EXPECT_EQ(json["kv_bytes"], 2 * 70 * 2 * 2 * (32 + 4));
+    ExpectSane(json);
+  }
+}
+
 TEST(CommandAttentionTest, BlocksThatAreNoWholeTilesArePlain) {
   const nlohmann::json json = TinyJson("decode", {"--block_tokens=5"});
   EXPECT_EQ(json["k_order"], "plain");

@@ -65,10 +65,12 @@ std::string KernelTable(const std::vector<AttentionResult>& results) {
       "of bound",
       "max error",
       "rounds"};
-  // Where there are several kinds of multiply-add, prefill shows each.
-  const bool all_peaks = prefill && results.front().peaks.size() > 1;
+  // Prefill also shows the kinds of multiply-add below the highest peak.
+  const auto is_lower_peak = [&](const PeakRate& peak) {
+    return prefill && peak.name != results.front().peak_name;
+  };
   for (const PeakRate& peak : results.front().peaks) {
-    if (all_peaks) headings.push_back("of " + PeakName(peak.name));
+    if (is_lower_peak(peak)) headings.push_back("of " + PeakName(peak.name));
   }
   if (appended) {
     headings.push_back("append us");
@@ -91,7 +93,7 @@ std::string KernelTable(const std::vector<AttentionResult>& results) {
         absl::StrFormat("%.1e", r.error.max_error),
         Rounds(r.rounds)};
     for (const PeakRate& peak : r.peaks) {
-      if (all_peaks) row.push_back(Share(r.FlopRate() / peak.rate));
+      if (is_lower_peak(peak)) row.push_back(Share(r.FlopRate() / peak.rate));
     }
     if (appended) {
       row.push_back(Figure(kMicro * r.append_seconds));
@@ -145,8 +147,9 @@ std::string Notes(const std::vector<AttentionResult>& results) {
       [](const AttentionResult& result) { return result.rounds.disturbed; });
   if (disturbed) {
     absl::StrAppend(&text,
-                    "(!) other programs disturbed most rounds; all of them "
-                    "count.\n");
+                    "(!) in most rounds the threads ran less than 97 % of the "
+                    "time, because of other\nprograms or for want of work; "
+                    "all rounds count.\n");
   }
   return text;
 }

@@ -135,7 +135,7 @@ void Roofs::Peak(size_t kind) const {
   const PeakWay& peak = peaks_[kind];
   const size_t parts = parallel_.num_workers() * kPartsPerThread;
   parallel_.Run(parts, [&](size_t, size_t) {
-    sink += static_cast<uint64_t>(peak.kernel.run(peak.iterations));
+    sink += peak.kernel.run(peak.iterations) > 0 ? 1 : 0;
   });
 }
 
@@ -151,7 +151,7 @@ void Roofs::CalibratePeaks() {
   const double part_seconds = kPeakSeconds / kPartsPerThread;
   for (PeakWay& peak : peaks_) {
     const auto part = [&peak] {
-      sink += static_cast<uint64_t>(peak.kernel.run(peak.iterations));
+      sink += peak.kernel.run(peak.iterations) > 0 ? 1 : 0;
     };
     peak.iterations = 1000;
     while (BestOf(1, part) < part_seconds && peak.iterations < size_t{1}
