@@ -12,10 +12,14 @@
 #include "gtest/gtest.h"
 #include "paged_kv/batch_scheduler_clock.h"
 #include "paged_kv/batch_scheduler_fit.h"
+#include "paged_kv/batch_scheduler_intake.h"
+#include "paged_kv/batch_scheduler_preemption.h"
 #include "paged_kv/batch_scheduler_rank.h"
 #include "paged_kv/batch_scheduler_request_table.h"
 #include "paged_kv/batch_scheduler_ring_queue.h"
 #include "paged_kv/batch_scheduler_running_set.h"
+#include "paged_kv/batch_scheduler_state.h"
+#include "paged_kv/batch_scheduler_step_builder.h"
 #include "paged_kv/batch_scheduler_step_ring.h"
 #include "paged_kv/batch_scheduler_waiting_queue.h"
 #include "tests/paged_kv/batch_scheduler_fixture.h"
@@ -213,6 +217,36 @@ TEST(FitTest, GroupsOfOneShapeShareTheirBlocks) {
   ASSERT_TRUE(cache.ok());
   EXPECT_TRUE(CheckFitsEmptyCache(**cache, 16, 1).ok());
   EXPECT_FALSE(CheckFitsEmptyCache(**cache, 17, 1).ok());
+}
+
+// Blocks that come back may be somebody else's, again and again: after four
+// steps of waiting for them a victim is due.
+TEST(MakeRoomTest, WaitsFourTimesForBlocksThatComeBack) {
+  auto cache = KvCacheManager::Create(SmallCache(16, 4));
+  ASSERT_TRUE(cache.ok());
+  const ManualClock clock;
+  SchedulerState state(cache->get(), &clock, PlainOptions());
+  for (uint64_t id : {1, 2}) {
+    const absl::Status status = SchedulerRig::Request(id, 4, 5).Borrow(
+        [&](const GenerationRequest& r) { return SubmitRequest(&state, r); });
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  StepBuilder builder(&state);
+  const auto step = builder.Build();
+  ASSERT_TRUE(step.ok()) << step.status();
+  ASSERT_EQ(state.running.size(), 2u);
+  state.last_release = step->id;
+  const RankedSample first = *state.running.begin();
+  for (int i = 0; i < 4; ++i) {
+    const Relief relief = MakeRoom(&state, first);
+    EXPECT_EQ(relief.kind, Relief::Kind::kLater) << i;
+    EXPECT_FALSE(relief.victim.has_value()) << i;
+    ++state.requests.at(first.ref).stalls_in_a_row;
+  }
+  const SampleRef second = state.running.worst().ref;
+  EXPECT_EQ(MakeRoom(&state, first).victim, second);
+  EXPECT_EQ(state.requests.at(first.ref).stalls_in_a_row, 0u);
+  EXPECT_EQ(state.stats.preemptions, 1u);
 }
 
 TEST(ClockTest, SteadyClockIsCloseToTheWallAndNeverGoesBack) {

@@ -185,6 +185,12 @@ TEST_F(SchedulerStateCheckTest, SamplesThatTheCacheKnowsOtherwise) {
   ExpectBroken("request 2 sample 0: the cache has other tokens");
 }
 
+TEST_F(SchedulerStateCheckTest, FewerTokensThanTheCacheHas) {
+  // Its seventh token, the first output, is computed by the step in flight.
+  sample(one_).tokens.pop_back();
+  ExpectBroken("request 1 sample 0: the cache has other tokens");
+}
+
 TEST_F(SchedulerStateCheckTest, SequencesThatAreGone) {
   ASSERT_TRUE(cache_->Free(sample(two_).sequence).ok());
   EXPECT_EQ(CheckState(*state_).code(), absl::StatusCode::kNotFound);
