@@ -10,11 +10,16 @@ the batch median. Says how the evicting allocation compares with a dependent
 read and with the naive cache.
 
   scripts/measure_core_times.py [--repetitions 5] [--filter REGEX] [--json FILE]
+
+The largest pools take most of the time, to fill. To measure in short runs, give
+each a filter such as 'Eviction/blocks:10000000$' and --merge, which keeps what
+the JSON file has of other cases and sizes. --plot draws cost over pool size.
 """
 
 import argparse
 import json
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -79,6 +84,47 @@ def print_table(results):
             print("| " + " | ".join(cells) + " |")
 
 
+# Curves of the plot: case, title, colour.
+CURVES = (
+    ("BM_NaiveEviction", "naive cache: evicting allocation", "#D55E00"),
+    ("BM_Eviction", "evicting allocation", "#0072B2"),
+    ("BM_KvCacheManager_Append", "append a token", "#009E73"),
+    ("BM_PrefixHit_Admit", "hit, per block", "#CC79A7"),
+    ("BM_KvCacheManager_Free", "free, per block", "#E69F00"),
+    ("BM_PageTable_Export", "page table, per sequence", "#56B4E9"),
+)
+
+
+def plot(results, path):
+    """Nanoseconds over pool size, beside a dependent read, as SVG."""
+    lines = ["set terminal svg size 860,480 font 'sans,13' background 'white'",
+             f"set output '{path}'", "set logscale xy", "set grid",
+             "set xlabel 'blocks of the pool, all cached'",
+             "set ylabel 'ns (median)'", "set format x '10^{%L}'",
+             "set key outside right center Left reverse samplen 2 width -7",
+             "set xrange [700:1.4e7]"]
+    curves = []
+    reads = {}
+    for case, title, colour in CURVES:
+        sizes = results.get(case, {})
+        if not sizes:
+            continue
+        name = case.lower()
+        rows = "\n".join(f"{n} {s['ns']}" for n, s in sorted(sizes.items()))
+        lines.append(f"${name} << EOD\n{rows}\nEOD")
+        curves.append(f"${name} with linespoints pt 7 lw 2 lc rgb '{colour}' "
+                      f"title '{title}'")
+        for blocks, s in sizes.items():
+            reads.setdefault(blocks, []).append(s["dram_ns"])
+    rows = "\n".join(f"{n} {statistics.median(r)}"
+                     for n, r in sorted(reads.items()))
+    lines.append(f"$read << EOD\n{rows}\nEOD")
+    curves.append("$read with lines dt 2 lw 2 lc rgb 'black' "
+                  "title 'one dependent read'")
+    lines.append("plot " + ", ".join(curves))
+    subprocess.run(["gnuplot"], input="\n".join(lines), text=True, check=True)
+
+
 def print_ratios(results):
     for blocks, naive in results.get("BM_NaiveEviction", {}).items():
         ours = results.get("BM_Eviction", {}).get(blocks)
@@ -98,21 +144,34 @@ def main():
                         help="seconds measured per repetition")
     parser.add_argument("--filter", default=".", help="regex of benchmarks")
     parser.add_argument("--json", type=pathlib.Path, help="also write this")
+    parser.add_argument("--merge", action="store_true",
+                        help="keep other results that the JSON file has")
+    parser.add_argument("--plot", type=pathlib.Path, metavar="SVG",
+                        help="also draw this (needs gnuplot)")
     args = parser.parse_args()
+    if args.plot and shutil.which("gnuplot") is None:
+        parser.error("gnuplot is missing: scripts/install_deps.sh all")
 
     results = {}
+    if args.merge and args.json and args.json.exists():
+        for case, sizes in json.loads(args.json.read_text())["cases"].items():
+            results[case] = {int(n): s for n, s in sizes.items()}
     for name in BENCHMARKS:
         binary = args.folder / f"paged_kv_{name}_benchmark"
         if not binary.exists():
             parser.error(f"{binary} is missing: build the release preset")
         for case, sizes in run(binary, args).items():
-            results[case] = {blocks: summarise(repetitions)
-                             for blocks, repetitions in sizes.items()}
+            results.setdefault(case, {}).update(
+                (blocks, summarise(repetitions))
+                for blocks, repetitions in sizes.items())
+            results[case] = dict(sorted(results[case].items()))
     print_table(results)
     print_ratios(results)
     if args.json:
         args.json.write_text(json.dumps({"schema": 1, "cases": results},
                                         indent=2))
+    if args.plot:
+        plot(results, args.plot)
     return 0
 
 
