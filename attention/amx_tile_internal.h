@@ -12,9 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hwy/base.h"
+#include "absl/base/attributes.h"
 
-#if HWY_ARCH_X86_64 && defined(__linux__)
+#if defined(__x86_64__) && defined(__linux__)
 #define PAGED_KV_HAS_AMX 1
 #else
 #define PAGED_KV_HAS_AMX 0
@@ -43,20 +43,21 @@ class AmxTiles {
 };
 
 template <int kTile>
-HWY_INLINE void AmxZero() {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AmxZero() {
   asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
 }
 
 // Rows are `stride` bytes apart.
 template <int kTile>
-HWY_INLINE void AmxLoad(const void* from, size_t stride = kAmxTileRowBytes) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AmxLoad(
+    const void* from, size_t stride = kAmxTileRowBytes) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2"
                :
                : "r"(from), "r"(stride), "i"(kTile)
                : "memory");
 }
 template <int kTile>
-HWY_INLINE void AmxStore(void* to, size_t stride) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AmxStore(void* to, size_t stride) {
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)"
                :
                : "r"(to), "r"(stride), "i"(kTile)
@@ -66,7 +67,7 @@ HWY_INLINE void AmxStore(void* to, size_t stride) {
 // kSum [16 rows, 16 columns] f32 += kA [16 rows, 32] bf16 times kB
 // [16 pairs, 16 columns, 2] bf16.
 template <int kSum, int kA, int kB>
-HWY_INLINE void AmxMultiplyBf16() {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AmxMultiplyBf16() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0"
                :
                : "i"(kSum), "i"(kA), "i"(kB));

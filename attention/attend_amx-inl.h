@@ -7,7 +7,9 @@
 // Products of tiles take bf16. Queries and softmax weights are f32, so each is
 // cut into two bf16 numbers, its upper bits and the rest (at most 2^-16 of it
 // is lost), and both are multiplied. Queries that are bf16 values to begin with
-// have no second part. Products of tiles take subnormal numbers for zeros.
+// have no second part. Two tiles of rows are multiplied with two of keys or
+// values at a time, so that loads keep up. Products of tiles take subnormal
+// numbers for zeros.
 
 // Toggled, not guarded: included once per Highway target.
 #if defined(PAGED_KV_ATTENTION_ATTEND_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -54,7 +56,7 @@ class AmxItemKernel {
         v_head_dim_(call.pages.shape.VHeadDim()),
         stride_(OutputStride(call.pages.shape)),
         plain_(call.pages.layout.k_order == KOrder::kTokenDim),
-        num_row_tiles_((rows_.size() + kAmxTileRows - 1) / kAmxTileRows),
+        num_pairs_((rows_.size() + kPairRows - 1) / kPairRows),
         soft_cap_log2e_(call.soft_cap * 1.44269504088896341f) {}
 
   void Run() {
@@ -73,6 +75,7 @@ class AmxItemKernel {
   static constexpr size_t kTokensPerStep = 2 * kPairsPerTile;
   static constexpr size_t kSteps = kChunkTokens / kTokensPerStep;
   static constexpr size_t kColumns = 16;  // of a tile of sums
+  static constexpr size_t kPairRows = 2 * kAmxTileRows;
   static constexpr size_t kLanes = 16;
   using Tag = hn::FixedTag<float, kLanes>;
 
@@ -94,7 +97,7 @@ class AmxItemKernel {
     uint8_t* queries;   // tiles [row tile][part][step]
     uint8_t* keys;      // tiles of keys in plain order
     uint8_t* values;    // tiles [step][column tile]
-    float* scores;      // [16, kChunkTokens] of one row tile
+    float* scores;      // [32, kChunkTokens] of a pair of row tiles
     uint8_t* weights;   // tiles [row tile][step][part]
     float* outputs;     // [rows, stride], see SortColumns()
     float* references;  // [rows]
@@ -111,13 +114,12 @@ class AmxItemKernel {
     return scratch_.weights + index * kAmxTileBytes;
   }
 
-  // Rows that fill up the last tile have zeros for queries and weights.
+  // Rows that fill up the last pair of tiles have zeros for queries and
+  // weights.
   void Prepare() {
-    const size_t padded_rows = num_row_tiles_ * kAmxTileRows;
-    std::memset(scratch_.queries, 0,
-                num_row_tiles_ * 2 * steps() * kAmxTileBytes);
-    std::memset(scratch_.weights, 0,
-                num_row_tiles_ * 2 * kSteps * kAmxTileBytes);
+    const size_t padded_rows = num_pairs_ * kPairRows;
+    std::memset(scratch_.queries, 0, num_pairs_ * 4 * steps() * kAmxTileBytes);
+    std::memset(scratch_.weights, 0, num_pairs_ * 4 * kSteps * kAmxTileBytes);
     for (uint32_t r = 0; r < rows_.size(); ++r) PackQuery(r);
     std::fill_n(scratch_.references, rows_.size(),
                 -std::numeric_limits<float>::infinity());
@@ -157,33 +159,36 @@ class AmxItemKernel {
     }
     const size_t steps = (chunk.end + kTokensPerStep - 1) / kTokensPerStep;
     bool any_seen = false;
-    bool seen[kMaxItemRows / kAmxTileRows];
-    for (size_t t = 0; t < num_row_tiles_; ++t) {
-      seen[t] = WeighRowTile(t, chunk, tiles);
-      any_seen |= seen[t];
+    bool seen[kMaxItemRows / kPairRows];
+    for (size_t p = 0; p < num_pairs_; ++p) {
+      seen[p] = WeighRows(p, chunk, tiles);
+      any_seen |= seen[p];
     }
     if (!any_seen) return;
     InterleaveValues(chunk, steps);
-    for (size_t t = 0; t < num_row_tiles_; ++t) {
-      if (seen[t]) AccumulateRowTile(t, steps);
+    for (size_t p = 0; p < num_pairs_; ++p) {
+      if (!seen[p]) continue;
+      for (size_t c = 0; c < v_head_dim_ / kColumns; c += 2) {
+        AccumulateColumns(p, steps, c);
+      }
     }
   }
 
-  // Scores and weights of one tile of rows; false if they see no key.
-  bool WeighRowTile(size_t row_tile, const KeyChunk& chunk,
-                    const uint8_t* const* tiles) {
-    const auto first_row = static_cast<uint32_t>(row_tile * kAmxTileRows);
-    const auto count =
-        std::min<uint32_t>(rows_.size() - first_row, kAmxTileRows);
-    uint32_t first_lane[kAmxTileRows];
-    uint32_t last_lane[kAmxTileRows];
+  // Scores and weights of one pair of row tiles; false if they see no key.
+  bool WeighRows(size_t pair, const KeyChunk& chunk,
+                 const uint8_t* const* tiles) {
+    const auto first_row = static_cast<uint32_t>(pair * kPairRows);
+    const auto count = std::min<uint32_t>(rows_.size() - first_row, kPairRows);
+    uint32_t first_lane[kPairRows];
+    uint32_t last_lane[kPairRows];
     bool any_seen = false;
     for (uint32_t i = 0; i < count; ++i) {
       any_seen |= rows_.SetSeenLanes(first_row + i, chunk, first_lane + i,
                                      last_lane + i);
     }
     if (!any_seen) return false;
-    ScoreRowTile(row_tile, tiles);
+    ScoreTiles(pair, tiles, 0);
+    ScoreTiles(pair, tiles, 2);
     for (uint32_t i = 0; i < count; ++i) {
       float* scores = scratch_.scores + i * kChunkTokens;
       ScaleScores(scores);
@@ -193,38 +198,45 @@ class AmxItemKernel {
     return true;
   }
 
-  // scores = queries of a row tile times the keys of four tiles.
-  void ScoreRowTile(size_t row_tile, const uint8_t* const* tiles) {
-    const uint8_t* high = QueryTile(row_tile, 0);
-    const uint8_t* low = QueryTile(row_tile, 1);
+  // scores = queries of two row tiles times the keys of two tiles.
+  void ScoreTiles(size_t pair, const uint8_t* const* tiles, size_t first_tile) {
+    const size_t part_bytes = steps() * kAmxTileBytes;
+    const uint8_t* rows0 = QueryTile(2 * pair, 0);
+    const uint8_t* rows1 = QueryTile(2 * pair + 1, 0);
+    const uint8_t* keys0 = tiles[first_tile];
+    const uint8_t* keys1 = tiles[first_tile + 1];
     AmxZero<0>();
     AmxZero<1>();
     AmxZero<2>();
     AmxZero<3>();
-    for (size_t at = 0; at < steps() * kAmxTileBytes; at += kAmxTileBytes) {
-      AmxLoad<4>(high + at);
-      AddScores<0, 4, 6>(tiles[0] + at);
-      AddScores<1, 4, 7>(tiles[1] + at);
-      AddScores<2, 4, 6>(tiles[2] + at);
-      AddScores<3, 4, 7>(tiles[3] + at);
-      if (!has_low_queries_) continue;
-      AmxLoad<5>(low + at);
-      AddScores<0, 5, 6>(tiles[0] + at);
-      AddScores<1, 5, 7>(tiles[1] + at);
-      AddScores<2, 5, 6>(tiles[2] + at);
-      AddScores<3, 5, 7>(tiles[3] + at);
+    for (size_t at = 0; at < part_bytes; at += kAmxTileBytes) {
+      AmxLoad<6>(keys0 + at);
+      AmxLoad<7>(keys1 + at);
+      MultiplyBlock(rows0 + at, rows1 + at);
+      // As many lines as the two tiles of keys have.
+      for (int i = 0; i < 4; ++i) prefetch_.Prefetch<8>();
+      if (has_low_queries_) {
+        MultiplyBlock(rows0 + part_bytes + at, rows1 + part_bytes + at);
+      }
     }
     constexpr size_t kRowBytes = kChunkTokens * sizeof(float);
-    AmxStore<0>(scratch_.scores, kRowBytes);
-    AmxStore<1>(scratch_.scores + kTileTokens, kRowBytes);
-    AmxStore<2>(scratch_.scores + 2 * kTileTokens, kRowBytes);
-    AmxStore<3>(scratch_.scores + 3 * kTileTokens, kRowBytes);
+    float* scores = scratch_.scores + first_tile * kTileTokens;
+    float* scores1 = scores + kAmxTileRows * kChunkTokens;
+    AmxStore<0>(scores, kRowBytes);
+    AmxStore<1>(scores + kTileTokens, kRowBytes);
+    AmxStore<2>(scores1, kRowBytes);
+    AmxStore<3>(scores1 + kTileTokens, kRowBytes);
   }
-  template <int kSum, int kQuery, int kKey>
-  HWY_INLINE void AddScores(const uint8_t* keys) {
-    AmxLoad<kKey>(keys);
-    AmxMultiplyBf16<kSum, kQuery, kKey>();
-    prefetch_.Prefetch<8>();
+
+  // Tiles 0 .. 3 += the tiles at `rows0` and `rows1` times tiles 6 and 7.
+  static HWY_INLINE void MultiplyBlock(const uint8_t* rows0,
+                                       const uint8_t* rows1) {
+    AmxLoad<4>(rows0);
+    AmxMultiplyBf16<0, 4, 6>();
+    AmxMultiplyBf16<1, 4, 7>();
+    AmxLoad<5>(rows1);
+    AmxMultiplyBf16<2, 5, 6>();
+    AmxMultiplyBf16<3, 5, 7>();
   }
 
   void ScaleScores(float* scores) const {
@@ -311,55 +323,30 @@ class AmxItemKernel {
     }
   }
 
-  // outputs of a row tile += its weights times the values.
-  void AccumulateRowTile(size_t row_tile, size_t steps) {
-    const size_t column_tiles = v_head_dim_ / kColumns;
-    size_t c = 0;
-    for (; c + 4 <= column_tiles; c += 4) {
-      AccumulateColumns<4>(row_tile, steps, c);
-    }
-    if (c < column_tiles) AccumulateColumns<2>(row_tile, steps, c);
-  }
-
-  template <int kTiles>
-  void AccumulateColumns(size_t row_tile, size_t steps, size_t column_tile) {
+  // Two tiles of columns of the outputs of two row tiles += weights times
+  // values.
+  void AccumulateColumns(size_t pair, size_t steps, size_t column_tile) {
     const size_t column_tiles = v_head_dim_ / kColumns;
     const size_t row_bytes = stride_ * sizeof(float);
-    float* outputs = scratch_.outputs + row_tile * kAmxTileRows * stride_ +
-                     column_tile * kColumns;
+    float* outputs =
+        scratch_.outputs + pair * kPairRows * stride_ + column_tile * kColumns;
+    float* outputs1 = outputs + kAmxTileRows * stride_;
     AmxLoad<0>(outputs, row_bytes);
     AmxLoad<1>(outputs + kColumns, row_bytes);
-    if constexpr (kTiles == 4) {
-      AmxLoad<2>(outputs + 2 * kColumns, row_bytes);
-      AmxLoad<3>(outputs + 3 * kColumns, row_bytes);
-    }
+    AmxLoad<2>(outputs1, row_bytes);
+    AmxLoad<3>(outputs1 + kColumns, row_bytes);
     for (size_t s = 0; s < steps; ++s) {
       const uint8_t* values =
           scratch_.values + (s * column_tiles + column_tile) * kAmxTileBytes;
-      AmxLoad<4>(WeightTile(row_tile, s, 0));
-      AddOutputs<kTiles, 4>(values);
-      AmxLoad<5>(WeightTile(row_tile, s, 1));
-      AddOutputs<kTiles, 5>(values);
+      AmxLoad<6>(values);
+      AmxLoad<7>(values + kAmxTileBytes);
+      MultiplyBlock(WeightTile(2 * pair, s, 0), WeightTile(2 * pair + 1, s, 0));
+      MultiplyBlock(WeightTile(2 * pair, s, 1), WeightTile(2 * pair + 1, s, 1));
     }
     AmxStore<0>(outputs, row_bytes);
     AmxStore<1>(outputs + kColumns, row_bytes);
-    if constexpr (kTiles == 4) {
-      AmxStore<2>(outputs + 2 * kColumns, row_bytes);
-      AmxStore<3>(outputs + 3 * kColumns, row_bytes);
-    }
-  }
-  template <int kTiles, int kWeights>
-  static HWY_INLINE void AddOutputs(const uint8_t* values) {
-    AmxLoad<6>(values);
-    AmxMultiplyBf16<0, kWeights, 6>();
-    AmxLoad<7>(values + kAmxTileBytes);
-    AmxMultiplyBf16<1, kWeights, 7>();
-    if constexpr (kTiles == 4) {
-      AmxLoad<6>(values + 2 * kAmxTileBytes);
-      AmxMultiplyBf16<2, kWeights, 6>();
-      AmxLoad<7>(values + 3 * kAmxTileBytes);
-      AmxMultiplyBf16<3, kWeights, 7>();
-    }
+    AmxStore<2>(outputs1, row_bytes);
+    AmxStore<3>(outputs1 + kColumns, row_bytes);
   }
 
   void Finish() const {
@@ -392,7 +379,7 @@ class AmxItemKernel {
   const size_t v_head_dim_;
   const size_t stride_;
   const bool plain_;
-  const size_t num_row_tiles_;
+  const size_t num_pairs_;
   const float soft_cap_log2e_;
   bool has_low_queries_ = false;
 };

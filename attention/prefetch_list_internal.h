@@ -15,9 +15,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/base/attributes.h"
 #include "attention/attend_internal.h"
 #include "attention/key_cursor_internal.h"
-#include "hwy/base.h"
 
 namespace paged_kv::attention::internal {
 
@@ -39,7 +39,7 @@ class PrefetchCursor {
   // Asks for the next kLines lines, 1, 2, 4 or 8; nothing at the end. Into the
   // second-level cache: the first would have to hold two chunks.
   template <size_t kLines>
-  HWY_INLINE void Prefetch() {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Prefetch() {
     static_assert(PrefetchGroup::kRuns % kLines == 0);
     if (group_ == end_) return;
     // Behind calls that took fewer, some lines are asked for again.

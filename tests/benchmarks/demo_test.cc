@@ -56,7 +56,7 @@ TEST(DemoServingTest, AttentionIsRight) {
   const DemoServingResult result = Serve(Small());
   EXPECT_GE(result.checked_steps, 2u);
   EXPECT_GT(result.max_attention_error, 0);
-  EXPECT_LT(result.max_attention_error, 1e-5);
+  EXPECT_LT(result.max_attention_error, 1e-4);  // tiles lose 2^-16
 }
 
 TEST(DemoServingTest, AnswersDependOnThePromptAndRepeat) {
