@@ -54,7 +54,8 @@ absl::Status CompleteCase(AttentionCase* attention_case);
 struct MeasureOptions {
   attention::Isa isa = attention::Isa::kAuto;
   uint32_t threads = 1;
-  double seconds = 4;   // of rounds; at least three are run
+  // Of rounds; twice that if most are disturbed, and at least three rounds.
+  double seconds = 4;
   bool append = false;  // also time AppendKv of the step's tokens
   uint64_t seed = 1;
 };

@@ -193,7 +193,8 @@ void AttentionFlags::AddMeasureFlags(CLI::App& app) {
                    ")"))
       ->group(group);
   AddReal(app, "--seconds", &measure_.seconds, 0, 3600,
-          "Time of the rounds; at least three are run")
+          "Time of the rounds, twice that if most are disturbed; at least "
+          "three are run")
       ->group(group);
   app.add_flag("--append", measure_.append,
                "Also time writing the K and V of the step's own tokens")
