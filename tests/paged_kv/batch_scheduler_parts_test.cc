@@ -4,6 +4,7 @@
 // The small parts of the scheduler, each alone.
 
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "paged_kv/batch_scheduler_clock.h"
+#include "paged_kv/batch_scheduler_completion.h"
 #include "paged_kv/batch_scheduler_fit.h"
 #include "paged_kv/batch_scheduler_intake.h"
 #include "paged_kv/batch_scheduler_preemption.h"
@@ -220,32 +222,36 @@ TEST(FitTest, GroupsOfOneShapeShareTheirBlocks) {
 }
 
 // Blocks that come back may be somebody else's, again and again: after four
-// steps of waiting for them a victim is due.
+// steps of waiting for them a victim is due. A new fork is no less patient.
 TEST(MakeRoomTest, WaitsFourTimesForBlocksThatComeBack) {
   auto cache = KvCacheManager::Create(SmallCache(16, 4));
   ASSERT_TRUE(cache.ok());
   const ManualClock clock;
   SchedulerState state(cache->get(), &clock, PlainOptions());
   for (uint64_t id : {1, 2}) {
-    const absl::Status status = SchedulerRig::Request(id, 4, 5).Borrow(
+    TestRequest request = SchedulerRig::Request(id, 4, 5);
+    request.samples = id == 1 ? 2 : 1;
+    const absl::Status status = request.Borrow(
         [&](const GenerationRequest& r) { return SubmitRequest(&state, r); });
     ASSERT_TRUE(status.ok()) << status;
   }
-  StepBuilder builder(&state);
-  const auto step = builder.Build();
+  const auto step = StepBuilder(&state).Build();
   ASSERT_TRUE(step.ok()) << step.status();
-  ASSERT_EQ(state.running.size(), 2u);
-  state.last_release = step->id;
-  const RankedSample first = *state.running.begin();
+  ASSERT_TRUE(CompleteStep(&state, step->id, {7, 8, 9}).ok());
+  ASSERT_EQ(state.running.size(), 3u);
+  state.steps.Push().id = StepId(2);  // in flight
+  state.last_release = StepId(2);
+  const RankedSample fork = *std::next(state.running.begin());
+  ASSERT_EQ(fork.ref.sample, 1u);
   for (int i = 0; i < 4; ++i) {
-    const Relief relief = MakeRoom(&state, first);
+    const Relief relief = MakeRoom(&state, fork);
     EXPECT_EQ(relief.kind, Relief::Kind::kLater) << i;
     EXPECT_FALSE(relief.victim.has_value()) << i;
-    ++state.requests.at(first.ref).stalls_in_a_row;
+    ++state.requests.at(fork.ref).stalls_in_a_row;
   }
-  const SampleRef second = state.running.worst().ref;
-  EXPECT_EQ(MakeRoom(&state, first).victim, second);
-  EXPECT_EQ(state.requests.at(first.ref).stalls_in_a_row, 0u);
+  const SampleRef worst = state.running.worst().ref;
+  EXPECT_EQ(MakeRoom(&state, fork).victim, worst);
+  EXPECT_EQ(state.requests.at(fork.ref).stalls_in_a_row, 0u);
   EXPECT_EQ(state.stats.preemptions, 1u);
 }
 
