@@ -147,7 +147,10 @@ def main():
         code, output = run(
             ["cmake", "-S", tree, "-B", build, "-G", "Ninja",
              "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1",
-             "-DPAGED_KV_WERROR=OFF"]
+             "-DPAGED_KV_WERROR=OFF", "-DBUILD_SHARED_LIBS=ON",
+             "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON", "-DPAGED_KV_BUILD_TOOL=OFF",
+             "-DPAGED_KV_BUILD_BENCHMARKS=OFF",
+             "-DPAGED_KV_BUILD_EXAMPLES=OFF", "-DPAGED_KV_INSTALL=OFF"]
         )
         if code != 0:
             sys.exit(output)
