@@ -28,3 +28,15 @@ endif()
 if(PAGED_KV_BUILD_BENCHMARKS)
   find_package(benchmark REQUIRED)
 endif()
+if(PAGED_KV_BUILD_EXAMPLES)
+  # Debian's package has no CMake file.
+  find_path(PAGED_KV_PCRE2_INCLUDE_DIR pcre2.h REQUIRED)
+  find_library(PAGED_KV_PCRE2_LIBRARY pcre2-8 REQUIRED)
+  mark_as_advanced(PAGED_KV_PCRE2_INCLUDE_DIR PAGED_KV_PCRE2_LIBRARY)
+  add_library(paged_kv_pcre2 INTERFACE)
+  target_include_directories(paged_kv_pcre2 SYSTEM
+                             INTERFACE "${PAGED_KV_PCRE2_INCLUDE_DIR}")
+  target_compile_definitions(paged_kv_pcre2
+                             INTERFACE PCRE2_CODE_UNIT_WIDTH=8)
+  target_link_libraries(paged_kv_pcre2 INTERFACE "${PAGED_KV_PCRE2_LIBRARY}")
+endif()
