@@ -184,7 +184,7 @@ function(paged_kv_cc_fuzzer)
   set_property(GLOBAL APPEND PROPERTY PAGED_KV_FUZZERS ${FUZZ_NAME})
 endfunction()
 
-# paged_kv_cc_test_folder(DEPS ...): declares every test of the current folder
+# paged_kv_cc_test_folder(DEPS ... [FUZZ_DEPS ...]): declares every test of the current folder
 # from its file name:
 #   *_test.cc            unit
 #   *_property_test.cc   property
@@ -192,9 +192,13 @@ endfunction()
 #   *_simulation_test.cc simulation
 #   thread_safe*_test.cc also concurrent (what the thread sanitizer runs)
 #   *_fuzz.cc            fuzz
-# Targets and CTest names are <folder>_<file stem>.
+# Targets and CTest names are <folder>_<file stem>. FUZZ_DEPS: what the fuzzers
+# link instead of DEPS.
 function(paged_kv_cc_test_folder)
-  cmake_parse_arguments(FOLDER "" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(FOLDER "" "" "DEPS;FUZZ_DEPS" ${ARGN})
+  if(NOT FOLDER_FUZZ_DEPS)
+    set(FOLDER_FUZZ_DEPS ${FOLDER_DEPS})
+  endif()
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
   file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
   foreach(source IN LISTS tests)
@@ -215,7 +219,7 @@ function(paged_kv_cc_test_folder)
   foreach(source IN LISTS fuzzers)
     cmake_path(GET source STEM stem)
     paged_kv_cc_fuzzer(NAME ${folder}_${stem} SRCS ${source}
-                       DEPS ${FOLDER_DEPS})
+                       DEPS ${FOLDER_FUZZ_DEPS})
   endforeach()
 endfunction()
 
