@@ -1,0 +1,184 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What host and device code agree on: work lists, their items, status words
+// (kernel_arguments.h has the order of arguments). Plain little-endian structs,
+// included by the HLS kernels, so nothing here needs more than <cstdint>.
+//
+// Units: a beat is 64 bytes, one transfer of a 512-bit AXI bus. Offsets named
+// *_beat count beats from the address that the comment names. Reserved words
+// are 0.
+
+#ifndef PAGED_KV_FPGA_DMA_KERNELS_KERNEL_ABI_H_
+#define PAGED_KV_FPGA_DMA_KERNELS_KERNEL_ABI_H_
+
+#include <cstdint>
+
+namespace paged_kv::fpga_dma {
+
+inline constexpr uint32_t kBeatBytes = 64;
+// AXI bursts have at most 64 beats of ours and never cross 4 KiB. Addresses of
+// K/V memory are therefore multiples of 4 KiB, all others of 64 bytes.
+inline constexpr uint32_t kBurstBeats = 64;
+inline constexpr uint32_t kKvAlignmentBytes = 4096;
+
+inline constexpr uint32_t kTileSlots = 16;  // tokens of a tile of K
+inline constexpr uint32_t kMaxKernelHeadDim = 128;
+inline constexpr uint32_t kMaxGroupHeads = 8;  // query heads per KV head
+inline constexpr uint32_t kMaxKernelBlockTokens = 4096;
+inline constexpr uint32_t kMaxWorkItems = 1u << 20;
+
+// Element type of K, V and queries, the argument `element`.
+enum class KvElement : uint32_t { kBf16 = 0 };
+
+enum class KernelId : uint32_t {
+  kPagedDecode = 1,
+  kKvAppend = 2,
+  kKvCopy = 3,
+  kKvScatter = 4,
+};
+
+// ---- Status ----
+
+// Why a kernel stopped. Every other code than kOk ends the launch: items
+// before KernelStatus::item are done, that one and those after it are not, and
+// their outputs may hold anything (inside the ranges that they name).
+enum class KernelError : uint32_t {
+  kOk = 0,
+  kBadHeader = 1,     // magic or kernel of the work list; detail: the word
+  kTooManyItems = 2,  // num_items > max_items; detail: num_items
+  kBadGeometry = 3,   // element, head_dim, group_heads, block_tokens, or a
+                      // page stride or page count of 0; detail: the value
+  kZeroLength = 4,    // no token, slice, table step or beat; detail: 0
+  kTableRange = 5,    // beyond table_entries; detail: the last entry asked for
+  kPageIndex = 6,     // page index >= the number of pages; detail: the index
+  kSliceRange = 7,    // a slice beyond its page; detail: its end in beats
+  kSlotRange = 8,     // slots beyond the block; detail: the end slot
+  kQueryRange = 9,    // beyond query_beats; detail: the end in beats
+  kOutRange = 10,     // beyond out_beats; detail: the end in beats
+  kSourceRange = 11,  // beyond source_beats; detail: the end in beats
+  kBadScale = 12,     // not finite; detail: its bits
+};
+
+// One beat at the argument `status`. The code is sticky: a kernel that finds
+// one there does nothing but count the launch, so a later launch never hides
+// an earlier error. The host writes zeros to clear it.
+struct KernelStatus {
+  KernelError code;
+  uint32_t item;  // the index in the list that caused it
+  uint64_t detail;
+  uint32_t items_done;  // by the last launch
+  uint32_t tag;         // WorkListHeader::tag of the last launch
+  uint32_t launches;    // since the host cleared it, refused ones included
+  uint32_t reserved[9];
+};
+static_assert(sizeof(KernelStatus) == kBeatBytes);
+
+// ---- Work lists: one header, then items, one beat each, at `work` ----
+
+inline constexpr uint32_t kWorkListMagic = 0x31574B50;  // "PKW1"
+
+struct WorkListHeader {
+  uint32_t magic;      // kWorkListMagic
+  KernelId kernel;     // whom the items are for
+  uint32_t num_items;  // <= the argument max_items
+  uint32_t tag;        // echoed in the status
+  uint32_t reserved[12];
+};
+static_assert(sizeof(WorkListHeader) == kBeatBytes);
+
+// paged_decode: `group_heads` query rows attend to num_tokens slots of one
+// slice (layer, KV head) of some pages. Any mix of sequences, layers and heads
+// may be in one list, each item a part of a sequence (a stripe, a window, the
+// sinks of a window), to be merged by log-sum-exp with the others.
+//
+// The pages are table[table_begin + j * table_step], j = 0, 1, ..., as many as
+// hold slots [first_slot, first_slot + num_tokens), counted from the start of
+// the first page. A stripe that holds every n-th logical block has step n.
+struct DecodeItem {
+  uint32_t table_begin;
+  uint32_t table_step;  // >= 1
+  uint32_t first_slot;  // < block_tokens
+  uint32_t num_tokens;  // >= 1
+  uint32_t slice_beat;  // of the (layer, head) slice, from the page's start
+  uint32_t query_beat;  // of the first query row, from `queries`
+  uint32_t out_beat;    // of the first output row, from `out`
+  uint32_t lse_beat;    // of the beat of log-sum-exps, from `out`
+  float scale;          // of the scores, finite
+  uint32_t reserved[7];
+};
+static_assert(sizeof(DecodeItem) == kBeatBytes);
+
+// kv_append: writes num_tokens neighbouring slots of one page in num_slices
+// slices. Source rows, from `rows`: [num_slices][num_tokens][K row, V row],
+// each RowBeats(head_dim) beats, K in plain order (the kernel tiles it).
+//
+// A tile of K whose first slot is written is not read first: its slots behind
+// the new ones become 0. Likewise the beats of V that hold several rows. No
+// two items of a launch may touch the same tile of the same slice.
+struct AppendItem {
+  uint32_t page;
+  uint32_t first_slot;
+  uint32_t num_tokens;          // >= 1; first_slot + num_tokens <= block_tokens
+  uint32_t slice_beat;          // of the first slice, from the page's start
+  uint32_t num_slices;          // >= 1
+  uint32_t slice_stride_beats;  // from one slice to the next
+  uint32_t source_beat;         // of the first row, from `rows`
+  uint32_t reserved[9];
+};
+static_assert(sizeof(AppendItem) == kBeatBytes);
+
+// kv_copy: copies what the first `filled_tokens` slots of a page need, in
+// num_slices slices: whole tiles of K that hold a filled slot, and the beats
+// of V that hold a filled row. Pool to pool is copy-on-write; between a pool
+// and a packed slab it gathers (for write-back) or spreads. No item of a
+// launch may write what another reads or writes.
+struct CopyItem {
+  uint32_t source_page;
+  uint32_t target_page;
+  uint32_t source_slice_beat;  // of the first slice, from the page's start
+  uint32_t target_slice_beat;
+  uint32_t source_slice_stride_beats;
+  uint32_t target_slice_stride_beats;
+  uint32_t num_slices;     // >= 1
+  uint32_t filled_tokens;  // 1 .. block_tokens
+  uint32_t reserved[8];
+};
+static_assert(sizeof(CopyItem) == kBeatBytes);
+
+// kv_scatter: one run of beats from a packed slab into a page.
+struct ScatterItem {
+  uint32_t source_beat;  // from `slab`
+  uint32_t page;
+  uint32_t page_beat;  // from the page's start
+  uint32_t num_beats;  // >= 1; page_beat + num_beats <= page stride
+  uint32_t reserved[12];
+};
+static_assert(sizeof(ScatterItem) == kBeatBytes);
+
+// ---- Geometry of bf16 ----
+//
+// head_dim is 8, 16, 32, 64 or 128, block_tokens a multiple of 16 up to 4096.
+// A slice is [K | V]: K in tiles [tile][head_dim / 2][16 slots][2], V in
+// [slot][head_dim]; see docs/layouts.md.
+
+// A query, K or V row in a packed buffer: bf16 [head_dim], padded with any
+// bytes to whole beats.
+constexpr uint32_t RowBeats(uint32_t head_dim) {
+  return (head_dim * 2 + kBeatBytes - 1) / kBeatBytes;
+}
+// An output row: f32 [head_dim], padded with 0 to whole beats. An item writes
+// group_heads of them, one after the other, at out_beat, and at lse_beat one
+// beat f32 [16] with the natural log-sum-exp of each head, 0 behind them.
+constexpr uint32_t OutRowBeats(uint32_t head_dim) {
+  return (head_dim * 4 + kBeatBytes - 1) / kBeatBytes;
+}
+// K, or V, of one tile of 16 slots; a slice has as many of K and then of V.
+constexpr uint32_t TileBeats(uint32_t head_dim) { return head_dim / 2; }
+constexpr uint32_t SliceBeats(uint32_t block_tokens, uint32_t head_dim) {
+  return 2 * (block_tokens / kTileSlots) * TileBeats(head_dim);
+}
+
+}  // namespace paged_kv::fpga_dma
+
+#endif  // PAGED_KV_FPGA_DMA_KERNELS_KERNEL_ABI_H_
