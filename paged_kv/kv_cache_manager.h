@@ -29,6 +29,7 @@
 #include "paged_kv/kv_cache_options.h"
 #include "paged_kv/page_table.h"
 #include "paged_kv/step.h"
+#include "paged_kv/tier_transfer.h"
 #include "paged_kv/types.h"
 
 namespace paged_kv {
@@ -36,9 +37,6 @@ namespace paged_kv {
 namespace internal {
 struct CacheState;
 }  // namespace internal
-
-// Where a page lies. Device tiers come with fpga_dma.
-enum class Tier : uint8_t { kHost };
 
 // Answer of Lookup(): prompt tokens whose K/V the cache has.
 struct Prefix {

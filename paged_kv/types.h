@@ -103,7 +103,7 @@ class StrongCount {
 // A token's id in the model's vocabulary. Raw: engines hold arrays of them.
 using TokenId = int32_t;
 
-// A block of one pool; also the index of its page in every tier.
+// A block of one pool; also the index of its page in host memory.
 using BlockId = StrongId<struct BlockIdTag, uint32_t>;
 // A block-table entry without a block (released by a window).
 inline constexpr BlockId kNoBlock{0xFFFFFFFFu};
