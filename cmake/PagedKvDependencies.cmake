@@ -1,13 +1,15 @@
 # Copyright 2026 The PagedKV Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Finds what PagedKV builds against. The libraries need the first four; the
-# rest is for the tool, the tests and the benchmarks.
+# Finds what PagedKV builds against. The libraries need the first five, the
+# installed ones the first four; the rest is for the tool, the tests and the
+# benchmarks.
 
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(hwy CONFIG REQUIRED)
+find_package(nlohmann_json REQUIRED)
 
 # xxHash is inlined (XXH_INLINE_ALL), so only its header matters, and only
 # while PagedKV itself is compiled.
@@ -20,7 +22,6 @@ target_compile_definitions(paged_kv_xxhash INTERFACE XXH_INLINE_ALL)
 
 if(PAGED_KV_BUILD_TOOL)
   find_package(CLI11 REQUIRED)
-  find_package(nlohmann_json REQUIRED)
 endif()
 if(PAGED_KV_BUILD_TESTS)
   find_package(GTest REQUIRED)
