@@ -47,12 +47,13 @@ enum class KernelError : uint32_t {
   kOk = 0,
   kBadHeader = 1,     // magic or kernel of the work list; detail: the word
   kTooManyItems = 2,  // num_items > max_items; detail: num_items
-  kBadGeometry = 3,   // element, head_dim, group_heads, block_tokens, or a
-                      // page stride or page count of 0; detail: the value
-  kZeroLength = 4,    // no token, slice, table step or beat; detail: 0
+  kBadGeometry = 3,   // element, head_dim, group_heads or block_tokens;
+                      // detail: the value
+  kZeroLength = 4,    // no token, slice, beat or table step; detail: 0
   kTableRange = 5,    // beyond table_entries; detail: the last entry asked for
   kPageIndex = 6,     // page index >= the number of pages; detail: the index
-  kSliceRange = 7,    // a slice beyond its page; detail: its end in beats
+  kSliceRange = 7,    // a slice beyond its page; detail: its end in beats.
+                      // Or a slice stride below a slice; detail: the stride
   kSlotRange = 8,     // slots beyond the block; detail: the end slot
   kQueryRange = 9,    // beyond query_beats; detail: the end in beats
   kOutRange = 10,     // beyond out_beats; detail: the end in beats
@@ -122,7 +123,7 @@ struct AppendItem {
   uint32_t num_tokens;          // >= 1; first_slot + num_tokens <= block_tokens
   uint32_t slice_beat;          // of the first slice, from the page's start
   uint32_t num_slices;          // >= 1
-  uint32_t slice_stride_beats;  // from one slice to the next
+  uint32_t slice_stride_beats;  // from one slice to the next; any for one
   uint32_t source_beat;         // of the first row, from `rows`
   uint32_t reserved[9];
 };

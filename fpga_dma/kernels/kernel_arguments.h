@@ -34,7 +34,10 @@ enum class PagedDecodeArgument : uint32_t {
 };
 
 enum class KvAppendArgument : uint32_t {
-  kKv,    // pages, read and written [num_pages * page_stride_beats]
+  // Pages [num_pages * page_stride_beats], through one port for what is read
+  // and one for what is written: pass the same address twice.
+  kKvIn,
+  kKvOut,
   kWork,  // header and AppendItems, read [1 + max_items]
   kRows,  // packed rows, read [source_beats]
   kStatus,

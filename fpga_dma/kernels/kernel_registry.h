@@ -26,6 +26,14 @@ struct KernelArgumentSpec {
   uint32_t alignment_bytes = 0;  // of addresses
   bool read = false;             // through an address
   bool written = false;
+  // What an address has to have behind it:
+  //   (extra_units + value of `count` * value of `stride`) * unit_bytes,
+  // where these are indices of scalar arguments; kNone: 1 instead of a value.
+  static constexpr uint32_t kNone = ~0u;
+  uint32_t count = kNone;
+  uint32_t stride = kNone;
+  uint32_t unit_bytes = 0;
+  uint32_t extra_units = 0;
 };
 
 // One argument of a launch.
@@ -67,7 +75,8 @@ struct KernelSpec {
   // sizes.
   absl::Status (*run)(absl::Span<const BoundArgument> arguments);
 
-  // What that run moves and computes, up to its first error. Reads the work
+  // What that run moves and computes if its items are good (a bad one ends it
+  // early). Reads the work
   // list, changes nothing. Same errors.
   absl::StatusOr<KernelWork> (*work)(absl::Span<const BoundArgument> arguments);
 };

@@ -1,0 +1,101 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the stages of paged_decode tell each other. Device code.
+//
+//   ReadItems -> ReadTable -> PlanTiles -> Gather -> Scores -> Softmax
+//                                |  |          |       ^           |
+//                                |  +-> LoadQueries ---+           v
+//                                v             +-- V beats --> Values -> Write
+//                              result
+//
+// Every element that opens a tile carries its TileCommand along, so no stage
+// has to know how many there are; a command with `stop` is the last.
+
+#ifndef PAGED_KV_FPGA_DMA_KERNELS_DECODE_COMMANDS_H_
+#define PAGED_KV_FPGA_DMA_KERNELS_DECODE_COMMANDS_H_
+
+#include <cstdint>
+
+#include "fpga_dma/kernels/beat.h"
+#include "fpga_dma/kernels/work_list.h"
+
+namespace paged_kv::fpga_dma {
+
+// Sums that take turns, beat by beat, so that an adder's result is not needed
+// before kTurns beats have passed: with an initiation interval of 2 an adder
+// may take 16 cycles.
+inline constexpr uint32_t kTurns = 8;
+
+// The scalar arguments.
+struct DecodeLimits {
+  uint32_t table_entries;
+  uint32_t query_beats;
+  uint32_t out_beats;
+  uint32_t num_pages;
+  uint32_t page_stride_beats;
+};
+struct DecodeGeometry {
+  uint32_t head_dim;
+  uint32_t group_heads;
+  uint32_t block_tokens;
+  uint32_t tile_beats;  // TileBeats(head_dim)
+  uint32_t turns;       // min(kTurns, tile_beats)
+};
+
+struct ItemCommand {
+  bool stop = false;
+  LaunchResult result;  // of the launch, if `stop`
+  uint32_t index = 0;
+  uint32_t num_pages = 0;
+  DecodeItem item;
+};
+
+// Slots [begin, end) of a tile take part.
+struct TileCommand {
+  bool stop = false;
+  bool first = false;  // of its item
+  bool last = false;
+  uint32_t begin = 0;
+  uint32_t end = 0;
+  float scale = 0;  // of scores, to powers of 2
+  uint32_t out_beat = 0;
+  uint32_t lse_beat = 0;
+};
+struct GatherCommand {
+  uint64_t k_beat = 0;  // from `kv`
+  uint64_t v_beat = 0;
+  TileCommand tile;
+};
+struct QueryCommand {
+  bool stop = false;
+  uint32_t query_beat = 0;
+};
+
+// One turn of the sums of q * k.
+struct PartialScores {
+  float score[kMaxGroupHeads][kTileSlots];
+};
+struct TileWeights {
+  TileCommand tile;
+  // The running maximum, a power of 2, grew by 2^-shift.
+  float shift[kMaxGroupHeads];
+  float weight[kMaxGroupHeads][kTileSlots];
+  float maximum[kMaxGroupHeads];  // log2
+  float sum[kMaxGroupHeads];      // of all weights so far
+};
+struct OutputCommand {
+  bool stop = false;
+  uint32_t out_beat = 0;
+  uint32_t lse_beat = 0;
+  float maximum[kMaxGroupHeads];
+  float sum[kMaxGroupHeads];
+};
+// One turn of the sums of p * v of one head.
+struct PartialOutput {
+  float value[kBf16PerBeat];
+};
+
+}  // namespace paged_kv::fpga_dma
+
+#endif  // PAGED_KV_FPGA_DMA_KERNELS_DECODE_COMMANDS_H_
