@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "paged_kv/batch_scheduler_step_ring.h"
 #include "tests/paged_kv/batch_scheduler_fixture.h"
 
 namespace {
@@ -80,6 +81,19 @@ TEST(BatchSchedulerAllocationTest, DecodeStepsAllocateNothing) {
     EXPECT_EQ(CountDecode(8, 0, steps_in_flight, 50), 0u);
     EXPECT_EQ(CountDecode(8, 3, steps_in_flight, 50), 0u) << "others wait";
   }
+}
+
+TEST(BatchSchedulerAllocationTest, AStepRingHasRoomForItsStepsFromTheStart) {
+  internal::StepRing ring(2, 8);
+  const uint64_t before = allocations;
+  for (int i = 0; i < 2; ++i) {
+    internal::StepInFlight& step = ring.Push();
+    for (int item = 0; item < 8; ++item) {
+      step.items.emplace_back();
+      step.owners.emplace_back();
+    }
+  }
+  EXPECT_EQ(allocations - before, 0u);
 }
 
 }  // namespace

@@ -102,7 +102,9 @@ TEST(BatchSchedulerTest, CancelsWhatWaitsRunsOrIsInFlight) {
   rig.Check();
   EXPECT_EQ(rig.cache().Stats().sequences, 0u);
 
-  EXPECT_TRUE(absl::IsFailedPrecondition(rig->Cancel(RequestId(2))));
+  const absl::Status again = rig->Cancel(RequestId(2));
+  EXPECT_TRUE(absl::IsFailedPrecondition(again));
+  EXPECT_EQ(again.message(), "request 2 has finished");
   const std::vector<FinishedRequest> finished = rig.RunToEnd();
   ASSERT_EQ(finished.size(), 3u);
   for (const FinishedRequest& done : finished) {

@@ -94,6 +94,15 @@ TEST(KvCacheOptionsTest, EveryFieldOutOfRangeIsNamedWithItsValue) {
   }
 }
 
+TEST(KvCacheOptionsTest, ANumaNodeThatNoMachineHasIsRefused) {
+  KvCacheOptions options = PoolOptions(8, 4);
+  options.memory = MemoryMode::kOwnMemory;
+  options.numa_node = 5000;
+  const absl::Status status = KvCacheManager::Create(options).status();
+  EXPECT_NE(status.message().find("NUMA node 5000"), absl::string_view::npos)
+      << status;
+}
+
 TEST(KvCacheOptionsTest, TheLargestAndSmallestValuesAreAllowed) {
   KvCacheOptions options = PoolOptions(1, 1);
   options.max_sequences = 1;
