@@ -40,4 +40,21 @@ if(PAGED_KV_BUILD_EXAMPLES)
   target_compile_definitions(paged_kv_pcre2
                              INTERFACE PCRE2_CODE_UNIT_WIDTH=8)
   target_link_libraries(paged_kv_pcre2 INTERFACE "${PAGED_KV_PCRE2_LIBRARY}")
+
+  # The example engine's linear layers. Found by hand: Debian's CMake file asks
+  # for OpenCL, which we do not use. GCC's OpenMP is what oneDNN runs on there.
+  find_path(PAGED_KV_ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
+  find_library(PAGED_KV_ONEDNN_LIBRARY dnnl)
+  mark_as_advanced(PAGED_KV_ONEDNN_INCLUDE_DIR PAGED_KV_ONEDNN_LIBRARY)
+  if(PAGED_KV_ONEDNN_INCLUDE_DIR AND PAGED_KV_ONEDNN_LIBRARY)
+    add_library(paged_kv_onednn INTERFACE)
+    target_include_directories(
+      paged_kv_onednn SYSTEM INTERFACE "${PAGED_KV_ONEDNN_INCLUDE_DIR}")
+    target_link_libraries(paged_kv_onednn
+                          INTERFACE "${PAGED_KV_ONEDNN_LIBRARY}" gomp)
+  else()
+    message(
+      WARNING "oneDNN was not found (Debian: libdnnl-dev), so the example "
+              "engine and the commands that run models are left out")
+  endif()
 endif()

@@ -17,7 +17,7 @@ readonly BUILD_PACKAGES=(
   g++ make cmake ninja-build
   libabsl-dev libxxhash-dev libssl-dev libhwy-dev  # the libraries
   libcli11-dev nlohmann-json3-dev gnuplot-nox      # the tool and its plots
-  libpcre2-dev                                     # the example engine
+  libpcre2-dev libdnnl-dev                         # the example engine
   libgtest-dev libbenchmark-dev                    # tests, benchmarks
 )
 readonly CI_PACKAGES=(clang-14 libclang-rt-14-dev llvm-14 clang-format-14)

@@ -1,0 +1,84 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PAGED_KV_DOCS_EXAMPLES_LLM_ENGINE_LINEAR_H_
+#define PAGED_KV_DOCS_EXAMPLES_LLM_ENGINE_LINEAR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "attention/parallel_for.h"
+#include "docs/examples/llm/model_file/model.h"
+
+namespace paged_kv::llm {
+
+struct LinearOptions {
+  // Where weights are bf16, an activation is the sum of so many bf16 numbers,
+  // 1 to 3, each the rounded rest of those before: all of them meet the weights
+  // in one product, and the results add up. 2 keep 16 bits of an activation's
+  // 24. Rounding to one would make bf16's error of every activation part of the
+  // result, and decoding, which waits for the weights, would be no faster.
+  uint32_t activation_parts = 2;
+};
+
+// Buffers that layers reuse. Thread safety: one Run() at a time.
+class LinearScratch {
+ public:
+  LinearScratch() = default;
+
+ private:
+  friend class Linear;
+  struct Worker {
+    std::vector<float> y;
+    std::vector<std::byte> onednn;
+  };
+  std::vector<uint16_t> bf16;  // [row blocks, rows of a block, inputs]
+  std::vector<float> f32;      // the same, of the last block
+  std::vector<Worker> workers;
+};
+
+// y = W x + bias for many rows x, by oneDNN. The weights are cut into slices
+// of outputs, each packed once into the order that oneDNN prefers; a slice is a
+// task, and stays in the core's cache while all rows pass by.
+//
+// A row's result is the same bits whatever rows come with it and however many
+// threads run: the slices are fixed, and row counts are padded to those for
+// which oneDNN adds up in the same order (linear_test.cc sees to it). That
+// makes a request's output independent of the batch that it is served in.
+//
+// Thread safety: immutable; Run() is const and takes its own scratch.
+class Linear {
+ public:
+  // Matrices with the same columns, stacked: their outputs follow one another.
+  // `bias` is empty or as long as all of them. Nothing of `matrices` is kept.
+  // bf16 weights become f32 where oneDNN cannot multiply bf16. InvalidArgument
+  // if types or columns differ or activation_parts is out of range.
+  static absl::StatusOr<Linear> Create(absl::Span<const Matrix> matrices,
+                                       std::vector<float> bias,
+                                       const LinearOptions& options);
+  Linear(Linear&&) noexcept;
+  Linear& operator=(Linear&&) noexcept;
+  ~Linear();
+
+  uint32_t inputs() const;
+  uint32_t outputs() const;
+  // Memory of the packed weights and the bias.
+  size_t bytes() const;
+
+  // x [rows, inputs], y [rows, outputs].
+  void Run(absl::Span<const float> x, absl::Span<float> y,
+           LinearScratch& scratch, attention::ParallelFor& parallel) const;
+
+ private:
+  struct Impl;
+  explicit Linear(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace paged_kv::llm
+
+#endif  // PAGED_KV_DOCS_EXAMPLES_LLM_ENGINE_LINEAR_H_

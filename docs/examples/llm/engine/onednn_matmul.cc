@@ -1,0 +1,113 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "docs/examples/llm/engine/onednn_matmul.h"
+
+#include <unordered_map>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+// Debian builds oneDNN with GCC's OpenMP. Declared here because Clang finds no
+// omp.h of GCC's, though it links with the library.
+extern "C" {
+int omp_get_max_threads();
+void omp_set_num_threads(int threads);
+}
+
+namespace paged_kv::llm {
+namespace {
+
+using dnnl::memory;
+
+const dnnl::engine& Cpu() {
+  static const dnnl::engine* const engine =
+      new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+// Streams are cheap to use and may be shared: ours run in order and at once.
+dnnl::stream& Stream() {
+  thread_local dnnl::stream stream(Cpu());
+  return stream;
+}
+
+memory::data_type TypeOf(WeightType type) {
+  return type == WeightType::kF32 ? memory::data_type::f32
+                                  : memory::data_type::bf16;
+}
+
+absl::Status Unavailable(const dnnl::error& error, const char* what) {
+  return absl::UnimplementedError(
+      absl::StrCat("oneDNN has no ", what, " here: ", error.what()));
+}
+
+}  // namespace
+
+OneDnnSingleThread::OneDnnSingleThread()
+    : threads_before_(omp_get_max_threads()) {
+  omp_set_num_threads(1);
+}
+
+OneDnnSingleThread::~OneDnnSingleThread() {
+  omp_set_num_threads(threads_before_);
+}
+
+absl::StatusOr<OneDnnMatmul> OneDnnMatmul::Create(WeightType type, int64_t rows,
+                                                  int64_t k, int64_t n,
+                                                  const memory::desc* layout) {
+  const OneDnnSingleThread single_thread;
+  OneDnnMatmul result;
+  result.rows_ = rows;
+  result.x_ = memory::desc({rows, k}, TypeOf(type), memory::format_tag::ab);
+  result.y_ =
+      memory::desc({rows, n}, memory::data_type::f32, memory::format_tag::ab);
+  const memory::desc weights =
+      layout != nullptr
+          ? *layout
+          : memory::desc({k, n}, TypeOf(type), memory::format_tag::any);
+  try {
+    dnnl::primitive_attr attributes;
+    // Ours, one per thread: the library's own is shared between primitives.
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const dnnl::matmul::primitive_desc primitive(
+        dnnl::matmul::desc(result.x_, weights, result.y_), attributes, Cpu());
+    result.weights_ = primitive.weights_desc();
+    result.scratch_ = primitive.scratchpad_desc();
+    result.matmul_ = dnnl::matmul(primitive);
+  } catch (const dnnl::error& error) {
+    return Unavailable(
+        error, type == WeightType::kF32 ? "f32 product" : "bf16 product");
+  }
+  return result;
+}
+
+void OneDnnMatmul::Run(const void* x, const memory& weights, float* y,
+                       void* scratch) const {
+  // oneDNN reads x through a pointer that is not const.
+  std::unordered_map<int, memory> arguments = {
+      {DNNL_ARG_SRC, memory(x_, Cpu(), const_cast<void*>(x))},
+      {DNNL_ARG_WEIGHTS, weights},
+      {DNNL_ARG_DST, memory(y_, Cpu(), y)}};
+  if (scratch_bytes() > 0) {
+    arguments.emplace(DNNL_ARG_SCRATCHPAD, memory(scratch_, Cpu(), scratch));
+  }
+  matmul_.execute(Stream(), arguments);
+}
+
+absl::StatusOr<memory> PackWeights(WeightType type, int64_t k, int64_t n,
+                                   const void* rows,
+                                   const memory::desc& layout) {
+  const OneDnnSingleThread single_thread;
+  try {
+    memory packed(layout, Cpu());
+    memory plain({{k, n}, TypeOf(type), memory::format_tag::ba}, Cpu(),
+                 const_cast<void*>(rows));
+    dnnl::reorder(plain, packed).execute(Stream(), plain, packed);
+    return packed;
+  } catch (const dnnl::error& error) {
+    return Unavailable(error, "reorder of weights");
+  }
+}
+
+}  // namespace paged_kv::llm

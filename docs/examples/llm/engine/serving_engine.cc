@@ -1,0 +1,174 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "docs/examples/llm/engine/serving_engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "paged_kv/status_macros.h"
+
+namespace paged_kv::llm {
+namespace {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+TimePoint Now() { return std::chrono::steady_clock::now(); }
+
+double SecondsSince(TimePoint begin) {
+  return std::chrono::duration<double>(Now() - begin).count();
+}
+
+uint32_t BlocksOf(uint32_t tokens, uint32_t block_tokens) {
+  return (tokens + block_tokens - 1) / block_tokens;
+}
+
+ModelCacheOptions Completed(ModelCacheOptions cache, const ModelConfig& config,
+                            const BatchSchedulerOptions& scheduler) {
+  if (cache.max_tokens == 0) cache.max_tokens = config.max_context;
+  cache.max_sequences =
+      std::max(cache.max_sequences, scheduler.max_batch_sequences);
+  if (cache.blocks == 0 && cache.block_tokens > 0) {
+    cache.blocks = scheduler.max_batch_sequences *
+                   BlocksOf(cache.max_tokens, cache.block_tokens);
+  }
+  return cache;
+}
+
+}  // namespace
+
+ServingEngine::ServingEngine(Transformer* model,
+                             std::unique_ptr<KvCacheManager> cache,
+                             std::unique_ptr<AttentionBackend> attention)
+    : model_(model),
+      cache_(std::move(cache)),
+      attention_(std::move(attention)),
+      runner_(cache_.get(), model, attention_.get()) {}
+
+absl::StatusOr<std::unique_ptr<ServingEngine>> ServingEngine::Create(
+    Transformer* model, const EngineOptions& options,
+    attention::ParallelFor* parallel) {
+  const uint32_t query_heads = model->config().heads;
+  PAGED_KV_ASSIGN_OR_RETURN(
+      std::unique_ptr<KvCacheManager> cache,
+      MakeModelCache(model->config(), Completed(options.cache, model->config(),
+                                                options.scheduler)));
+  std::unique_ptr<AttentionBackend> attention;
+  if (options.attention) {
+    PAGED_KV_ASSIGN_OR_RETURN(attention,
+                              options.attention(*cache, query_heads));
+  } else {
+    PAGED_KV_ASSIGN_OR_RETURN(const attention::KvPages pages, PagesOf(*cache));
+    attention = MakeCpuAttention(pages, query_heads, parallel);
+  }
+  std::unique_ptr<ServingEngine> engine(
+      new ServingEngine(model, std::move(cache), std::move(attention)));
+  PAGED_KV_ASSIGN_OR_RETURN(
+      engine->scheduler_,
+      BatchScheduler::Create(engine->cache_.get(), &engine->clock_,
+                             options.scheduler));
+  return engine;
+}
+
+absl::Status ServingEngine::Submit(const EngineRequest& request) {
+  PAGED_KV_RETURN_IF_ERROR(Validate(request.sampling));
+  for (const TokenId token : request.prompt) {
+    if (token < 0 || static_cast<uint32_t>(token) >= model_->config().vocab) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "token ", token, " is not one of ", model_->config().vocab));
+    }
+  }
+  GenerationRequest generation;
+  generation.id = request.id;
+  generation.prompt = request.prompt;
+  generation.max_output_tokens = request.max_output_tokens;
+  generation.samples = request.samples;
+  generation.priority = request.priority;
+  generation.stop_tokens = request.stop_tokens;
+  PAGED_KV_RETURN_IF_ERROR(scheduler_->Submit(generation));
+  requests_[request.id] = {request.sampling,
+                           static_cast<uint32_t>(request.prompt.size())};
+  return absl::OkStatus();
+}
+
+bool ServingEngine::Idle() const {
+  const BatchSchedulerStats stats = scheduler_->Stats();
+  return stats.waiting == 0 && stats.running == 0;
+}
+
+absl::StatusOr<absl::Span<const EmittedToken>> ServingEngine::Step() {
+  emitted_.clear();
+  last_items_.clear();
+  TimePoint begin = Now();
+  PAGED_KV_ASSIGN_OR_RETURN(const ScheduledStep step, scheduler_->Schedule());
+  times_.schedule_s += SecondsSince(begin);
+  if (step.empty()) return absl::MakeConstSpan(emitted_);
+  last_items_.assign(step.items.begin(), step.items.end());
+
+  const absl::StatusOr<absl::Span<const float>> logits = RunItems(step);
+  if (!logits.ok()) {
+    PAGED_KV_RETURN_IF_ERROR(scheduler_->AbandonStepsInFlight());
+    return logits.status();
+  }
+  begin = Now();
+  Sample(step, *logits);
+  times_.sample_s += SecondsSince(begin);
+  begin = Now();
+  PAGED_KV_RETURN_IF_ERROR(scheduler_->Complete(step.id, tokens_));
+  times_.schedule_s += SecondsSince(begin);
+  ++times_.steps;
+  return absl::MakeConstSpan(emitted_);
+}
+
+absl::StatusOr<absl::Span<const float>> ServingEngine::RunItems(
+    const ScheduledStep& step) {
+  rows_.clear();
+  for (const WorkItem& item : step.items) {
+    rows_.push_back(
+        {item.tokens, item.first_new.value(), std::min(item.outputs, 1u)});
+  }
+  const TimePoint begin = Now();
+  const double tables_before = runner_.tables_s();
+  auto logits = runner_.Run(step.id, rows_);
+  const double tables = runner_.tables_s() - tables_before;
+  times_.tables_s += tables;
+  times_.forward_s += SecondsSince(begin) - tables;
+  return logits;
+}
+
+// One row of logits per item with outputs. At the end of a prompt all samples
+// draw from the same row.
+void ServingEngine::Sample(const ScheduledStep& step,
+                           absl::Span<const float> logits) {
+  const size_t vocab = model_->config().vocab;
+  tokens_.clear();
+  for (const WorkItem& item : step.items) {
+    if (item.outputs == 0) continue;
+    const RequestState& request = requests_.at(item.request);
+    const uint32_t index = item.first_new.value() + item.new_tokens.value() -
+                           request.prompt_tokens;
+    for (uint32_t i = 0; i < item.outputs; ++i) {
+      const uint32_t sample = item.outputs == 1 ? item.sample : i;
+      const TokenId token =
+          sampler_.Draw(logits.first(vocab), request.sampling, sample, index);
+      tokens_.push_back(token);
+      emitted_.push_back({item.request, sample, token});
+    }
+    logits.remove_prefix(vocab);
+  }
+}
+
+std::optional<FinishedRequest> ServingEngine::TakeFinished() {
+  std::optional<FinishedRequest> finished = scheduler_->TakeFinished();
+  if (finished) requests_.erase(finished->id);
+  return finished;
+}
+
+uint64_t ServingEngine::cache_bytes() const {
+  const auto shape = cache_->options().groups[kAllLayers.value()].shape;
+  return PageBytes(shape).value() * cache_->PoolBlocks(kAllLayers).value();
+}
+
+}  // namespace paged_kv::llm

@@ -1,0 +1,46 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "docs/examples/llm/engine/split_bf16.h"
+
+#include <cstddef>
+#include <cstring>
+
+namespace paged_kv::llm {
+namespace {
+
+uint32_t BitsOf(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+float FloatOf(uint32_t bits) {
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+// To nearest, ties away from zero: which way ties go does not matter where the
+// rest follows, and without a test for NaN the loop stays a vector's. (The NaNs
+// that arithmetic makes have a clear low half and stay NaNs.)
+uint32_t RoundedBits(float value) {
+  return (BitsOf(value) + 0x8000u) & 0xFFFF0000u;
+}
+
+}  // namespace
+
+void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
+                   uint16_t* out) {
+  const size_t n = values.size();
+  for (size_t i = 0; i < n; ++i) {
+    float rest = values[i];
+    for (uint32_t part = 0; part < parts; ++part) {
+      const uint32_t bits = RoundedBits(rest);
+      out[part * n + i] = static_cast<uint16_t>(bits >> 16);
+      rest -= FloatOf(bits);
+    }
+  }
+}
+
+}  // namespace paged_kv::llm
