@@ -28,9 +28,11 @@ bool IsRate(double value) { return std::isfinite(value) && value > 0; }
 
 absl::Status ValidateBank(const Board& board, const BoardBank& bank) {
   if (bank.name.empty() || bank.bytes == 0 || bank.bytes % 4096 != 0 ||
-      bank.bytes > kMaxBankBytes) {
-    return Wrong(board, absl::StrCat("bank \"", bank.name, "\" of ", bank.bytes,
-                                     " bytes"));
+      bank.bytes > kMaxBankBytes || bank.base_address % 4096 != 0 ||
+      bank.base_address > ~bank.bytes) {
+    return Wrong(board,
+                 absl::StrCat("bank \"", bank.name, "\" of ", bank.bytes,
+                              " bytes at 0x", absl::Hex(bank.base_address)));
   }
   if (!IsRate(bank.bytes_per_second) || !(bank.burst.peak > 0) ||
       !(bank.burst.peak <= 1) || !std::isfinite(bank.burst.gap_bytes) ||
