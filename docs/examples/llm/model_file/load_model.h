@@ -14,7 +14,7 @@
 namespace paged_kv::llm {
 
 struct LoadOptions {
-  // What matrices are held in. None: f32 where the file holds any matrix in
+  // What matrices are held in. None: f32 where the file holds all of them in
   // f32, else bf16. Norms and biases are f32 always.
   absl::optional<WeightType> weight_type;
   // A llama2.c model's vocabulary is a file of its own. Empty: tok<vocab>.bin

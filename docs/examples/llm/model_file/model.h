@@ -13,10 +13,14 @@
 #include <string>
 #include <vector>
 
-#include "absl/types/span.h"
+#include "absl/status/status.h"
 #include "docs/examples/llm/tokenizer/vocabulary.h"
 
 namespace paged_kv::llm {
+
+// What a context length may be at most: no model comes near, and a corrupt file
+// must not size somebody's tables.
+inline constexpr uint32_t kMaxContext = 1 << 24;
 
 enum class Architecture : uint8_t { kLlama, kQwen2 };
 
@@ -40,7 +44,8 @@ constexpr size_t WeightTypeBytes(WeightType type) {
 }
 
 // Invariants of a loaded model: every size is at least 1,
-// heads % kv_heads == 0, head_dim is even.
+// heads % kv_heads == 0, head_dim is even, max_context <= kMaxContext,
+// rope_theta > 0 and rms_epsilon >= 0 are finite.
 struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
   uint32_t vocab = 0;         // rows of the embedding and of the output
@@ -57,6 +62,10 @@ struct ModelConfig {
   bool tied_embeddings = false;  // output is the token embedding
   bool qkv_bias = false;
 };
+
+// InvalidArgument unless the invariants hold and every product of two sizes
+// that a matrix needs fits 32 bits.
+absl::Status ValidateConfig(const ModelConfig& config);
 
 // A row-major matrix [rows, cols], in rows of `cols` elements without padding.
 // As a linear layer it takes `cols` values to `rows`: y = W x. Copies share the

@@ -9,19 +9,22 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "docs/examples/llm/tokenizer/tokenizer.h"
+#include "paged_kv/types.h"
 
 namespace paged_kv::llm {
 
 enum class ChatFormat : uint8_t {
   kNone,    // not a chat model, or a template that is none of these
-  kChatMl,  // <|im_start|>role\ntext<|im_end|>\n : SmolLM2, Qwen2
-  kLlama2,  // [INST] <<SYS>>\nsystem\n<</SYS>>\n\nuser [/INST] answer </s>
+  kChatMl,  // <|im_start|>role\ntext<|im_end|>\n: SmolLM2, Qwen2
+  kLlama2,  // <s>[INST] <<SYS>>\nsystem\n<</SYS>>\n\nuser [/INST] answer </s>
   kLlama3,  // <|start_header_id|>role<|end_header_id|>\n\ntext<|eot_id|>
-  kZephyr,  // <|role|>\ntext</s>\n : Zephyr, TinyLlama
+  kZephyr,  // <|role|>\ntext</s>\n: Zephyr, TinyLlama
 };
 
 const char* ChatFormatName(ChatFormat format);
@@ -33,10 +36,18 @@ struct ChatMessage {
   std::string text;
 };
 
+// A part of a written conversation. Marks are the template's own, and may be
+// special tokens; text never is, whatever a user wrote there.
+struct ChatPart {
+  enum class Kind : uint8_t { kText, kMark, kBos, kEos };
+  Kind kind = Kind::kText;
+  std::string text;  // of kText and kMark
+};
+
 // How one model writes conversations.
 struct ChatTemplate {
   ChatFormat format = ChatFormat::kNone;
-  // The system message that the template adds to a conversation without one,
+  // The system message that the template gives to a conversation without one,
   // or empty.
   std::string default_system;
 
@@ -44,14 +55,18 @@ struct ChatTemplate {
   static ChatTemplate Recognise(absl::string_view jinja);
 
   // The conversation as the model expects it, up to where its answer begins.
-  // To be encoded with `parse_special`, and without BOS where the text begins
-  // with one: it does not. InvalidArgument: no messages, a system message that
-  // is not the first, or roles of user and assistant that do not alternate
-  // where the format requires it, or text that contains one of the format's
-  // marks. FailedPrecondition: the format is kNone.
-  absl::StatusOr<std::string> Format(
+  // Neighbouring parts differ in kind. InvalidArgument: no messages, a system
+  // message that is not the first, or, as kLlama2 needs it, not user and
+  // assistant in turn, or an assistant's message last. FailedPrecondition: the
+  // format is kNone.
+  absl::StatusOr<std::vector<ChatPart>> Write(
       absl::Span<const ChatMessage> messages) const;
 };
+
+// The tokens of a conversation, by the chat template of the tokenizer's
+// vocabulary. Errors as Write and Encode.
+absl::StatusOr<std::vector<TokenId>> EncodeChat(
+    const Tokenizer& tokenizer, absl::Span<const ChatMessage> messages);
 
 }  // namespace paged_kv::llm
 

@@ -71,6 +71,8 @@ class Tokenizer {
   absl::optional<TokenId> FindToken(absl::string_view text) const;
 
   bool IsControl(TokenId token) const;
+  // A control token, or one added by a user: found in a text as a whole.
+  bool IsSpecial(TokenId token) const;
   // EOS, or another token of the vocabulary that ends a text or a turn.
   bool EndsText(TokenId token) const;
 
@@ -78,7 +80,8 @@ class Tokenizer {
   size_t size() const { return vocabulary().tokens.size(); }
   absl::optional<TokenId> bos() const { return vocabulary().bos; }
   absl::optional<TokenId> eos() const { return vocabulary().eos; }
-  // Whether Encode puts a space before a text, which Decode drops again.
+  // Whether Encode puts a space before a text, and after each special token in
+  // it, which Decode drops again.
   bool adds_first_space() const;
 
  private:
@@ -89,28 +92,6 @@ class Tokenizer {
   std::unique_ptr<TokenTable> table_;
   std::unique_ptr<TextEncoder> encoder_;
   std::unique_ptr<SpecialTokens> special_;
-};
-
-// Decodes token by token for display: gives whole characters only. All that it
-// gave, with what Finish gives, equals Decode of all tokens.
-//
-// Thread safety: thread-compatible.
-class StreamingDecoder {
- public:
-  // `tokenizer` must outlive this. `at_start`: the tokens begin a text, as
-  // opposed to following a prompt.
-  explicit StreamingDecoder(const Tokenizer* tokenizer, bool at_start = false);
-
-  // The characters that `token` completes; bytes of an unfinished one wait.
-  std::string Next(TokenId token);
-  // U+FFFD for an unfinished character, or nothing. Starts anew.
-  std::string Finish();
-
- private:
-  const Tokenizer* tokenizer_;
-  bool at_start_;
-  bool first_;
-  std::string pending_;  // at most 3 bytes, the beginning of a character
 };
 
 }  // namespace paged_kv::llm
