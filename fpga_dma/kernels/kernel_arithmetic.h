@@ -74,7 +74,7 @@ inline float RoundUp(float value) {
   return truncated < value ? truncated + 1.0f : truncated;
 }
 
-// 2^value for value <= 0; 0 below 2^-39; NaN for NaN. Error below 3e-7 of the
+// 2^value for value <= 0; 0 below 2^-39; NaN for NaN. Error below 4e-7 of the
 // result. The polynomial, for (-1, 0], interpolates at Chebyshev nodes, its
 // constant rounded to 1 so that 2^0 is 1.
 inline float Exp2(float value) {

@@ -1,0 +1,299 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// kv_append, kv_copy and kv_scatter against loops over single elements, at
+// random shapes, in both builds, all bytes compared.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "fpga_dma/kernels/stand_in/stage_threads.h"
+#include "fpga_dma/kernels/stand_in/stream_faults.h"
+#include "tests/fpga_dma/kernels/card_memory.h"
+#include "tests/fpga_dma/kernels/kernel_builds.h"
+#include "tests/paged_kv/test_seed.h"
+
+namespace paged_kv::fpga_dma {
+namespace {
+
+constexpr int kRounds = 150;
+constexpr uint32_t kElements = 32;  // bf16 of a beat
+
+uint32_t Below(std::mt19937_64& random, uint32_t limit) {
+  return static_cast<uint32_t>(random() % limit);
+}
+
+void FillRandom(CardMemory* memory, std::mt19937_64& random) {
+  for (size_t i = 0; i < memory->size() / 8; ++i) memory->Set(i, random());
+}
+
+template <typename Item>
+CardMemory WorkList(KernelId kernel, const std::vector<Item>& items) {
+  CardMemory work((1 + items.size()) * kBeatBytes);
+  WorkListHeader header = {};
+  header.magic = kWorkListMagic;
+  header.kernel = kernel;
+  header.num_items = static_cast<uint32_t>(items.size());
+  work.Set(0, header);
+  for (size_t i = 0; i < items.size(); ++i) work.Set(1 + i, items[i]);
+  return work;
+}
+
+struct Shape {
+  explicit Shape(std::mt19937_64& random) {
+    constexpr uint32_t kHeadDims[] = {8, 16, 32, 64, 128};
+    constexpr uint32_t kBlocks[] = {16, 32, 48};
+    head_dim = kHeadDims[Below(random, 5)];
+    block_tokens = kBlocks[Below(random, 3)];
+    slices = 1 + Below(random, 4);
+    gap_beats = Below(random, 3);
+    pages = 2 + Below(random, 6);
+  }
+  uint32_t slice_beats() const { return SliceBeats(block_tokens, head_dim); }
+  uint32_t slice_stride() const { return slice_beats() + gap_beats; }
+  uint32_t page_stride() const { return slices * slice_stride() + 1; }
+  size_t pool_bytes() const {
+    return size_t{pages} * page_stride() * kBeatBytes;
+  }
+  // Elements from the pool's start; docs/layouts.md.
+  size_t Slice(uint32_t page, uint32_t slice_beat) const {
+    return (size_t{page} * page_stride() + slice_beat) * kElements;
+  }
+  size_t K(uint32_t slot, uint32_t dim) const {
+    return size_t{slot / 16} * 16 * head_dim + dim / 2 * 32 + slot % 16 * 2 +
+           dim % 2;
+  }
+  size_t V(uint32_t slot, uint32_t dim) const {
+    return size_t{slice_beats()} / 2 * kElements + size_t{slot} * head_dim +
+           dim;
+  }
+
+  uint32_t head_dim;
+  uint32_t block_tokens;
+  uint32_t slices;
+  uint32_t gap_beats;
+  uint32_t pages;
+};
+
+void ExpectOk(const CardMemory& status, size_t items) {
+  const KernelStatus word = status.Get<KernelStatus>(0);
+  EXPECT_EQ(word.code, KernelError::kOk) << word.detail;
+  EXPECT_EQ(word.items_done, items);
+}
+
+class MoveKernelsTest : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    random_.seed(TestSeed(GetParam() ? 1 : 2));
+    status_.Set(0, KernelStatus{});
+  }
+  absl::Status Run(KernelId kernel, const std::vector<BoundArgument>& args) {
+    SetStageSeed(random_());
+    return RunKernel(GetParam() ? kThreadedKernels : kSequentialKernels, kernel,
+                     args);
+  }
+
+  std::mt19937_64 random_;
+  CardMemory status_{kBeatBytes};
+};
+
+// What is naively true of one appended item.
+void NaiveAppend(const Shape& shape, const AppendItem& item,
+                 const CardMemory& rows, CardMemory* kv) {
+  const uint32_t row_beats = RowBeats(shape.head_dim);
+  for (uint32_t s = 0; s < item.num_slices; ++s) {
+    const size_t slice =
+        shape.Slice(item.page, item.slice_beat + s * item.slice_stride_beats);
+    // Tiles that begin with a new slot start from 0, and so do beats of V.
+    for (uint32_t t = 0; t < item.num_tokens; ++t) {
+      const uint32_t slot = item.first_slot + t;
+      if (slot % 16 != 0) continue;
+      for (uint32_t i = 0; i < 16 * shape.head_dim; ++i) {
+        kv->Set(slice + slot / 16 * 16 * shape.head_dim + i, uint16_t{0});
+      }
+    }
+    const uint32_t per_beat = std::max(1u, kElements / shape.head_dim);
+    for (uint32_t t = 0; t < item.num_tokens; ++t) {
+      const uint32_t slot = item.first_slot + t;
+      if (slot % per_beat != 0) continue;
+      for (uint32_t i = 0; i < per_beat * shape.head_dim; ++i) {
+        kv->Set(slice + shape.V(slot, 0) + i, uint16_t{0});
+      }
+    }
+    for (uint32_t t = 0; t < item.num_tokens; ++t) {
+      const size_t row = (size_t{item.source_beat} +
+                          (size_t{s} * item.num_tokens + t) * 2 * row_beats) *
+                         kElements;
+      for (uint32_t d = 0; d < shape.head_dim; ++d) {
+        const uint32_t slot = item.first_slot + t;
+        kv->Set(slice + shape.K(slot, d), rows.Get<uint16_t>(row + d));
+        kv->Set(slice + shape.V(slot, d),
+                rows.Get<uint16_t>(row + row_beats * kElements + d));
+      }
+    }
+  }
+}
+
+TEST_P(MoveKernelsTest, AppendWritesItsSlotsAndNothingElse) {
+  for (int round = 0; round < kRounds; ++round) {
+    SCOPED_TRACE(round);
+    const Shape shape(random_);
+    CardMemory kv(shape.pool_bytes());
+    FillRandom(&kv, random_);
+    std::vector<AppendItem> items;
+    uint32_t source_beats = 0;
+    for (uint32_t page = 0; page < shape.pages; page += 1 + Below(random_, 2)) {
+      AppendItem item = {};
+      item.page = page;
+      item.first_slot = Below(random_, shape.block_tokens);
+      item.num_tokens =
+          1 + Below(random_, shape.block_tokens - item.first_slot);
+      const uint32_t first_slice = Below(random_, shape.slices);
+      item.slice_beat = first_slice * shape.slice_stride();
+      item.num_slices = 1 + Below(random_, shape.slices - first_slice);
+      item.slice_stride_beats = item.num_slices > 1 ? shape.slice_stride() : 0;
+      item.source_beat = source_beats;
+      source_beats +=
+          item.num_slices * item.num_tokens * 2 * RowBeats(shape.head_dim);
+      items.push_back(item);
+    }
+    CardMemory rows(size_t{source_beats} * kBeatBytes);
+    FillRandom(&rows, random_);
+    CardMemory want = kv;
+    for (const AppendItem& item : items) NaiveAppend(shape, item, rows, &want);
+    CardMemory work = WorkList(KernelId::kKvAppend, items);
+    ASSERT_TRUE(
+        Run(KernelId::kKvAppend,
+            {kv.Bind(), kv.Bind(), work.Bind(), rows.Bind(), status_.Bind(),
+             BindScalar(items.size()), BindScalar(source_beats),
+             BindScalar(shape.pages), BindScalar(shape.page_stride()),
+             BindScalar(0), BindScalar(shape.head_dim),
+             BindScalar(shape.block_tokens)})
+            .ok());
+    ExpectOk(status_, items.size());
+    ASSERT_TRUE(kv == want) << "head_dim " << shape.head_dim;
+  }
+  EXPECT_EQ(LeftoverStreams(), 0u);
+}
+
+void NaiveCopy(const Shape& from, const Shape& to, const CopyItem& item,
+               const CardMemory& source, CardMemory* target) {
+  const uint32_t tile_slots = (item.filled_tokens + 15) / 16 * 16;
+  // V goes in whole beats.
+  const uint32_t per_beat = std::max(1u, kElements / from.head_dim);
+  const uint32_t v_slots =
+      (item.filled_tokens + per_beat - 1) / per_beat * per_beat;
+  for (uint32_t s = 0; s < item.num_slices; ++s) {
+    const size_t in =
+        from.Slice(item.source_page,
+                   item.source_slice_beat + s * item.source_slice_stride_beats);
+    const size_t out =
+        to.Slice(item.target_page,
+                 item.target_slice_beat + s * item.target_slice_stride_beats);
+    for (uint32_t d = 0; d < from.head_dim; ++d) {
+      for (uint32_t slot = 0; slot < tile_slots; ++slot) {
+        target->Set(out + from.K(slot, d),
+                    source.Get<uint16_t>(in + from.K(slot, d)));
+      }
+      for (uint32_t slot = 0; slot < v_slots; ++slot) {
+        target->Set(out + from.V(slot, d),
+                    source.Get<uint16_t>(in + from.V(slot, d)));
+      }
+    }
+  }
+}
+
+TEST_P(MoveKernelsTest, CopyTakesWholeTilesOfKAndFilledRowsOfV) {
+  for (int round = 0; round < kRounds; ++round) {
+    SCOPED_TRACE(round);
+    const Shape from(random_);
+    Shape to = from;
+    const bool same_pool = round % 2 == 0;
+    if (!same_pool) to.gap_beats = from.gap_beats + 2;
+    CardMemory source(from.pool_bytes());
+    CardMemory other(to.pool_bytes());
+    FillRandom(&source, random_);
+    FillRandom(&other, random_);
+    CardMemory& target = same_pool ? source : other;
+    std::vector<CopyItem> items;
+    for (uint32_t i = 0; i + 1 < from.pages; i += 2) {
+      CopyItem item = {};
+      item.source_page = i;
+      item.target_page = i + 1;
+      const uint32_t first_slice = Below(random_, from.slices);
+      item.source_slice_beat = first_slice * from.slice_stride();
+      item.target_slice_beat = first_slice * to.slice_stride();
+      item.num_slices = 1 + Below(random_, from.slices - first_slice);
+      item.source_slice_stride_beats = from.slice_stride();
+      item.target_slice_stride_beats = to.slice_stride();
+      item.filled_tokens = 1 + Below(random_, from.block_tokens);
+      items.push_back(item);
+    }
+    CardMemory want = target;
+    const CardMemory before = source;
+    for (const CopyItem& item : items) {
+      NaiveCopy(from, to, item, before, &want);
+    }
+    CardMemory work = WorkList(KernelId::kKvCopy, items);
+    ASSERT_TRUE(Run(KernelId::kKvCopy,
+                    {source.Bind(), target.Bind(), work.Bind(), status_.Bind(),
+                     BindScalar(items.size()), BindScalar(from.pages),
+                     BindScalar(from.page_stride()), BindScalar(to.pages),
+                     BindScalar(to.page_stride()), BindScalar(0),
+                     BindScalar(from.head_dim), BindScalar(from.block_tokens)})
+                    .ok());
+    ExpectOk(status_, items.size());
+    ASSERT_TRUE(target == want) << "head_dim " << from.head_dim;
+  }
+  EXPECT_EQ(LeftoverStreams(), 0u);
+}
+
+TEST_P(MoveKernelsTest, ScatterPutsRunsInTheirPlaces) {
+  for (int round = 0; round < kRounds; ++round) {
+    SCOPED_TRACE(round);
+    const uint32_t pages = 1 + Below(random_, 8);
+    const uint32_t stride = 1 + Below(random_, 300);
+    CardMemory kv(size_t{pages} * stride * kBeatBytes);
+    FillRandom(&kv, random_);
+    CardMemory slab((1 + size_t{Below(random_, 700)}) * kBeatBytes);
+    FillRandom(&slab, random_);
+    const uint32_t slab_beats = static_cast<uint32_t>(slab.size() / kBeatBytes);
+    CardMemory want = kv;
+    std::vector<ScatterItem> items;
+    // One item per page, so that their order says nothing.
+    for (uint32_t page = 0; page < pages; ++page) {
+      ScatterItem item = {};
+      item.page = page;
+      item.source_beat = Below(random_, slab_beats);
+      item.page_beat = Below(random_, stride);
+      item.num_beats =
+          1 + Below(random_, std::min(stride - item.page_beat,
+                                      slab_beats - item.source_beat));
+      items.push_back(item);
+      std::memcpy(
+          want.data() + (size_t{page} * stride + item.page_beat) * kBeatBytes,
+          slab.data() + size_t{item.source_beat} * kBeatBytes,
+          size_t{item.num_beats} * kBeatBytes);
+    }
+    CardMemory work = WorkList(KernelId::kKvScatter, items);
+    ASSERT_TRUE(Run(KernelId::kKvScatter,
+                    {slab.Bind(), kv.Bind(), work.Bind(), status_.Bind(),
+                     BindScalar(items.size()), BindScalar(slab_beats),
+                     BindScalar(pages), BindScalar(stride)})
+                    .ok());
+    ExpectOk(status_, items.size());
+    ASSERT_TRUE(kv == want);
+  }
+  EXPECT_EQ(LeftoverStreams(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, MoveKernelsTest, testing::Bool(),
+                         [](const auto& param) {
+                           return param.param ? "Threaded" : "Sequential";
+                         });
+
+}  // namespace
+}  // namespace paged_kv::fpga_dma
