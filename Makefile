@@ -29,6 +29,10 @@ build: ## install what is missing and build the release preset
 demo: build ## build, then show a short tour of the tool
 	build/release/bin/pagedkv demo
 
+.PHONY: model
+model: ## fetch the language model of the demo and the tests (93 MB)
+	@scripts/fetch_model.sh
+
 .PHONY: test
 test: build ## build, then run every test
 	ctest --preset release -j $(JOBS)
