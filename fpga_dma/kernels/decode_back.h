@@ -63,10 +63,15 @@ static void Scores(DecodeGeometry geometry, hls::stream<TileCommand>& tiles,
 #pragma HLS unroll factor = 8
         const float q0 = query[head][2 * row];
         const float q1 = query[head][2 * row + 1];
+        float before[kTileSlots];
         for (uint32_t t = 0; t < kTileSlots; ++t) {
-#pragma HLS unroll
-          const float before = row < kTurns ? 0.0f : sum.score[head][t];
-          sum.score[head][t] = before + (q0 * k0[t] + q1 * k1[t]);
+          before[t] = sum.score[head][t];
+        }
+        if (row < kTurns) {
+          for (uint32_t t = 0; t < kTileSlots; ++t) before[t] = 0.0f;
+        }
+        for (uint32_t t = 0; t < kTileSlots; ++t) {
+          sum.score[head][t] = before[t] + (q0 * k0[t] + q1 * k1[t]);
         }
       }
       if (row + geometry.turns >= geometry.tile_beats) {
@@ -157,10 +162,10 @@ static void Softmax(DecodeGeometry geometry, hls::stream<TileCommand>& tiles,
 }
 
 // The slot of element `e` of beat `b` of a tile of V: a beat is a quarter of a
-// row of 128 dims, or four rows of 8.
-static uint32_t SlotOfValue(uint32_t b, uint32_t e, uint32_t head_dim) {
+// row of 128 dims, or four rows of 8. head_dim is a power of 2.
+static uint32_t SlotOfValue(uint32_t b, uint32_t e, uint32_t head_dim_bits) {
 #pragma HLS inline
-  return (b * kBf16PerBeat + e) / head_dim;
+  return (b * kBf16PerBeat + e) >> head_dim_bits;
 }
 
 // p * v, summed in turns per (head, element of a beat). 256 multiply-adds per
@@ -186,22 +191,33 @@ static void Values(DecodeGeometry geometry, hls::stream<TileWeights>& weights,
       const Beat beat = v_beats.read();
       float v[kBf16PerBeat];
       uint32_t slots[kBf16PerBeat];
+      for (uint32_t w = 0; w < kWordsPerBeat; ++w) {
+        const uint32_t word = Word(beat, w);
+        v[2 * w] = Bf16(word & 0xFFFFu);
+        v[2 * w + 1] = Bf16(word >> 16);
+      }
       for (uint32_t e = 0; e < kBf16PerBeat; ++e) {
-        const uint32_t word = Word(beat, e / 2);
-        slots[e] = SlotOfValue(b, e, geometry.head_dim);
+        slots[e] = SlotOfValue(b, e, geometry.head_dim_bits);
         // A slot outside may hold NaN, which a weight of 0 does not hide.
         const bool inside = slots[e] >= in.tile.begin && slots[e] < in.tile.end;
-        v[e] = inside ? Bf16(e % 2 == 0 ? word & 0xFFFFu : word >> 16) : 0.0f;
+        v[e] = inside ? v[e] : 0.0f;
       }
       for (uint32_t head = 0; head < geometry.group_heads; ++head) {
 #pragma HLS unroll factor = 8
         PartialOutput& sum = sums[head][b % kTurns];
+        float weight[kBf16PerBeat];
         for (uint32_t e = 0; e < kBf16PerBeat; ++e) {
-#pragma HLS unroll
-          float before = sum.value[e];
-          if (b < kTurns) before = ScaleDown(before, in.shift[head]);
-          if (b < kTurns && in.tile.first) before = 0.0f;
-          sum.value[e] = before + in.weight[head][slots[e]] * v[e];
+          weight[e] = in.weight[head][slots[e]];
+        }
+        if (b < kTurns) {
+          const float shift = in.shift[head];
+          for (uint32_t e = 0; e < kBf16PerBeat; ++e) {
+            sum.value[e] = ScaleDown(sum.value[e], shift);
+            if (in.tile.first) sum.value[e] = 0.0f;
+          }
+        }
+        for (uint32_t e = 0; e < kBf16PerBeat; ++e) {
+          sum.value[e] = sum.value[e] + weight[e] * v[e];
         }
       }
     }

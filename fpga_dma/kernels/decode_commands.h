@@ -39,8 +39,9 @@ struct DecodeGeometry {
   uint32_t head_dim;
   uint32_t group_heads;
   uint32_t block_tokens;
-  uint32_t tile_beats;  // TileBeats(head_dim)
-  uint32_t turns;       // min(kTurns, tile_beats)
+  uint32_t tile_beats;     // TileBeats(head_dim)
+  uint32_t turns;          // min(kTurns, tile_beats)
+  uint32_t head_dim_bits;  // log2(head_dim)
 };
 
 struct ItemCommand {

@@ -88,8 +88,12 @@ extern "C" void paged_decode(
                                         num_pages, page_stride_beats};
       const uint32_t tile_beats = dma::TileBeats(head_dim);
       const dma::DecodeGeometry geometry = {
-          head_dim, group_heads, block_tokens, tile_beats,
-          tile_beats < dma::kTurns ? tile_beats : dma::kTurns};
+          head_dim,
+          group_heads,
+          block_tokens,
+          tile_beats,
+          tile_beats < dma::kTurns ? tile_beats : dma::kTurns,
+          dma::HeadDimBits(head_dim)};
       dma::DecodeStages(kv, work, table, queries, out, launch.num_items, limits,
                         geometry, &launch.result);
     }

@@ -89,6 +89,13 @@ inline bool GoodGeometry(uint32_t element, uint32_t head_dim,
   return true;
 }
 
+// log2 of a good head_dim.
+inline uint32_t HeadDimBits(uint32_t head_dim) {
+  uint32_t bits = 3;
+  while (head_dim > (1u << bits)) ++bits;
+  return bits;
+}
+
 }  // namespace paged_kv::fpga_dma
 
 #endif  // PAGED_KV_FPGA_DMA_KERNELS_WORK_LIST_H_

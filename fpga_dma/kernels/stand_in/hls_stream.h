@@ -34,8 +34,15 @@ template <typename T>
 class stream {
  public:
   // `depth`: elements that fit.
-  stream(const char* name, size_t depth) : name_(name), depth_(depth) {}
-  stream(const stream&) = delete;
+  stream(const char* name, size_t depth)
+#if defined(PAGED_KV_THREADED_STAGES)
+      : name_(name),
+        depth_(paged_kv::fpga_dma::LimitedDepth(depth)){}
+#else
+      : name_(name), depth_(depth) {
+  }
+#endif
+        stream(const stream&) = delete;
   stream& operator=(const stream&) = delete;
   // Elements that nobody read are a fault of the kernel.
   ~stream() {

@@ -18,12 +18,18 @@ namespace {
 constexpr uint64_t kLongestRun = 64;
 
 thread_local uint64_t stage_seed = 0;
+thread_local size_t depth_limit = 0;
 thread_local StageThreads* current_region = nullptr;
 thread_local size_t current_stage = 0;
 
 }  // namespace
 
 void SetStageSeed(uint64_t seed) { stage_seed = seed; }
+
+void SetStreamDepthLimit(size_t elements) { depth_limit = elements; }
+size_t LimitedDepth(size_t depth) {
+  return depth_limit != 0 && depth_limit < depth ? depth_limit : depth;
+}
 
 void WaitForStream(const std::function<bool()>& ready, const char* stream) {
   // Outside a region there is nobody to wait for.

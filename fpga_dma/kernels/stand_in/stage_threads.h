@@ -22,6 +22,10 @@ namespace paged_kv::fpga_dma {
 
 // The schedule of the regions that this thread runs from now on.
 void SetStageSeed(uint64_t seed);
+// FIFOs that this thread makes from now on hold at most so many elements,
+// whatever the kernel asks for. 0: as many as it asks for.
+void SetStreamDepthLimit(size_t elements);
+size_t LimitedDepth(size_t depth);
 
 // Called by a running stage before it accesses a stream: lets others go first,
 // and returns when `ready`. Throws StreamDeadlock when that never happens.

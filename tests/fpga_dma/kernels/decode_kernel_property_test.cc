@@ -81,6 +81,21 @@ TEST(DecodeKernelPropertyTest, EveryBuildEqualsTheModelToTheBit) {
   EXPECT_LE(worst, 1e-3);
 }
 
+// FIFOs are as deep as speed needs. Progress needs one element in each.
+TEST(DecodeKernelPropertyTest, DepthsAreForSpeedAlone) {
+  std::mt19937_64 random(TestSeed(6));
+  for (int i = 0; i < 20; ++i) {
+    SCOPED_TRACE(i);
+    DecodeCase launch = RandomDecodeCase(random);
+    SetStreamDepthLimit(1);
+    SetStageSeed(random());
+    ASSERT_TRUE(launch.Run(kThreadedKernels).ok());
+    SetStreamDepthLimit(0);
+    ExpectDone(launch);
+    ASSERT_TRUE(launch.out == ModelOutputs(launch));
+  }
+}
+
 TEST(DecodeKernelPropertyTest, NoScheduleOfTheStagesBlocks) {
   const uint64_t seed = TestSeed(5);
   std::mt19937_64 random(seed);
