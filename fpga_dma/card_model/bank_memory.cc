@@ -213,7 +213,11 @@ uint64_t BankMemory::resident_bytes() const {
 }
 
 void BankMemory::Poison() {
-  for (const Bank& bank : banks_) PoisonRange(bank, 0, bank.bytes);
+  for (const Bank& bank : banks_) {
+    for (const auto& [address, bytes] : bank.regions) {
+      PoisonRange(bank, address - bank.base, bytes);
+    }
+  }
 }
 
 void BankMemory::PoisonRange(const Bank& bank, uint64_t offset,

@@ -68,8 +68,9 @@ class BankMemory {
   // Host memory that all banks take at present.
   uint64_t resident_bytes() const;
 
-  // Overwrites every byte that was ever written, as a reset of a card loses
-  // its memory. Allocations stay.
+  // Overwrites what was ever written of the allocated ranges, as a reset of a
+  // card loses its memory (free ranges were poisoned when they became free).
+  // Allocations stay.
   void Poison();
 
   absl::Status CheckInvariants() const;
