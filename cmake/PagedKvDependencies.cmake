@@ -20,6 +20,15 @@ target_include_directories(paged_kv_xxhash SYSTEM
                            INTERFACE "${PAGED_KV_XXHASH_INCLUDE_DIR}")
 target_compile_definitions(paged_kv_xxhash INTERFACE XXH_INLINE_ALL)
 
+# ISA-L comes with a pkg-config file alone; two look-ups need no pkg-config.
+find_path(PAGED_KV_ISAL_INCLUDE_DIR isa-l/crc.h REQUIRED)
+find_library(PAGED_KV_ISAL_LIBRARY isal REQUIRED)
+mark_as_advanced(PAGED_KV_ISAL_INCLUDE_DIR PAGED_KV_ISAL_LIBRARY)
+add_library(paged_kv_isal INTERFACE)
+target_include_directories(paged_kv_isal SYSTEM
+                           INTERFACE "${PAGED_KV_ISAL_INCLUDE_DIR}")
+target_link_libraries(paged_kv_isal INTERFACE "${PAGED_KV_ISAL_LIBRARY}")
+
 if(PAGED_KV_BUILD_TOOL)
   find_package(CLI11 REQUIRED)
 endif()

@@ -16,6 +16,7 @@ set -euo pipefail
 readonly BUILD_PACKAGES=(
   g++ make cmake ninja-build
   libabsl-dev libxxhash-dev libssl-dev libhwy-dev  # the libraries
+  libisal-dev                                      # checksums of transfers
   libcli11-dev nlohmann-json3-dev gnuplot-nox      # the tool and its plots
   libpcre2-dev libdnnl-dev                         # the example engine
   libgtest-dev libbenchmark-dev                    # tests, benchmarks
