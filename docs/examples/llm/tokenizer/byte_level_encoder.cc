@@ -69,29 +69,23 @@ absl::Status ByteLevelEncoder::Encode(absl::string_view text,
   PAGED_KV_ASSIGN_OR_RETURN(const std::vector<absl::string_view> pieces,
                             pre_tokenizer_.Split(text));
   for (const absl::string_view piece : pieces) {
-    PAGED_KV_RETURN_IF_ERROR(EncodePiece(piece, tokens));
+    EncodePiece(piece, tokens);
   }
   return absl::OkStatus();
 }
 
-absl::Status ByteLevelEncoder::EncodePiece(absl::string_view piece,
-                                           std::vector<TokenId>* tokens) const {
+void ByteLevelEncoder::EncodePiece(absl::string_view piece,
+                                   std::vector<TokenId>* tokens) const {
   if (const auto found = pieces_.find(piece); found != pieces_.end()) {
     tokens->push_back(found->second);
-    return absl::OkStatus();
+    return;
   }
   std::vector<TokenId> symbols;
   symbols.reserve(piece.size());
   for (const char c : piece) {
-    const auto byte = static_cast<uint8_t>(c);
-    const absl::optional<TokenId> token = byte_tokens_[byte].has_value()
-                                              ? byte_tokens_[byte]
-                                              : table_->vocabulary().unknown;
-    if (!token.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the vocabulary has no token for byte 0x", absl::Hex(byte)));
-    }
-    symbols.push_back(*token);
+    const absl::optional<TokenId>& token =
+        byte_tokens_[static_cast<uint8_t>(c)];
+    if (token.has_value()) symbols.push_back(*token);
   }
   using TokenMerge = Merge<TokenId, uint32_t>;
   const auto merger = [this](TokenId left,
@@ -102,7 +96,6 @@ absl::Status ByteLevelEncoder::EncodePiece(absl::string_view piece,
   };
   MergeSymbols<TokenId, uint32_t>(merger, &symbols);
   tokens->insert(tokens->end(), symbols.begin(), symbols.end());
-  return absl::OkStatus();
 }
 
 }  // namespace paged_kv::llm

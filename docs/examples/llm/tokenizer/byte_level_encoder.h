@@ -25,6 +25,10 @@ namespace paged_kv::llm {
 // GPT-2's byte-level BPE (Radford et al. 2019): a pattern cuts the text into
 // pieces; within each, bytes merge in the order of the merge list. No
 // normalisation: Qwen2's original also composes characters (NFC) first.
+//
+// Bytes that the vocabulary has no token for are left out, as the originals do:
+// SmolLM2 has none for a few control characters, and for 0xF1 and 0xF2, with
+// which only unassigned characters begin.
 class ByteLevelEncoder : public TextEncoder {
  public:
   // `table` must outlive the encoder. InvalidArgument: a merge of texts, or
@@ -45,8 +49,7 @@ class ByteLevelEncoder : public TextEncoder {
 
   absl::Status AddMerges();
   void AddBytesAndPieces();
-  absl::Status EncodePiece(absl::string_view piece,
-                           std::vector<TokenId>* tokens) const;
+  void EncodePiece(absl::string_view piece, std::vector<TokenId>* tokens) const;
 
   const TokenTable* table_;
   PreTokenizer pre_tokenizer_;

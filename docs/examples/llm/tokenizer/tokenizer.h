@@ -47,7 +47,7 @@ class Tokenizer {
   Tokenizer& operator=(const Tokenizer&) = delete;
 
   // InvalidArgument: `text` is not UTF-8, with the byte where it ends to be; or
-  // the vocabulary has no token for a part of it.
+  // a SentencePiece vocabulary has neither bytes nor an unknown token.
   absl::StatusOr<std::vector<TokenId>> Encode(
       absl::string_view text, const EncodeOptions& options = {}) const;
 
