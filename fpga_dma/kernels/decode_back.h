@@ -18,8 +18,8 @@
 namespace paged_kv::fpga_dma {
 
 // q * k of a tile, as min(kTurns, tile_beats) sums. A beat of K holds two dims
-// of 16 slots, so 8 heads are 256 multiply-adds in 2 cycles: 128 multipliers
-// and 128 adders.
+// of 16 slots, so 8 heads are 256 multiply-adds in kBeatCycles cycles: 128
+// multipliers and 128 adders for 2 cycles.
 static void Scores(DecodeGeometry geometry, hls::stream<TileCommand>& tiles,
                    hls::stream<Beat>& query_beats, hls::stream<Beat>& k_beats,
                    hls::stream<TileCommand>& softmax_tiles,
@@ -47,7 +47,7 @@ static void Scores(DecodeGeometry geometry, hls::stream<TileCommand>& tiles,
       }
     }
     for (uint32_t row = 0; row < geometry.tile_beats; ++row) {
-#pragma HLS pipeline II = 2
+#pragma HLS pipeline II = kBeatCycles
 #pragma HLS dependence variable = sums type = inter direction = RAW distance = \
     8 true
       const Beat beat = k_beats.read();
@@ -59,8 +59,9 @@ static void Scores(DecodeGeometry geometry, hls::stream<TileCommand>& tiles,
         k1[t] = Bf16(word >> 16);
       }
       PartialScores& sum = sums[row % kTurns];
-      for (uint32_t head = 0; head < geometry.group_heads; ++head) {
-#pragma HLS unroll factor = 8
+      // A fixed count, so that HLS can unroll it.
+      for (uint32_t head = 0; head < kMaxGroupHeads; ++head) {
+        if (head >= geometry.group_heads) continue;
         const float q0 = query[head][2 * row];
         const float q1 = query[head][2 * row + 1];
         float before[kTileSlots];
@@ -168,8 +169,8 @@ static uint32_t SlotOfValue(uint32_t b, uint32_t e, uint32_t head_dim_bits) {
   return (b * kBf16PerBeat + e) >> head_dim_bits;
 }
 
-// p * v, summed in turns per (head, element of a beat). 256 multiply-adds per
-// beat in 2 cycles: 128 multipliers and 128 adders.
+// p * v, summed in turns per (head, element of a beat). Again 256 multiply-adds
+// in kBeatCycles cycles.
 static void Values(DecodeGeometry geometry, hls::stream<TileWeights>& weights,
                    hls::stream<Beat>& v_beats,
                    hls::stream<OutputCommand>& output_commands,
@@ -185,7 +186,7 @@ static void Values(DecodeGeometry geometry, hls::stream<TileWeights>& weights,
       break;
     }
     for (uint32_t b = 0; b < geometry.tile_beats; ++b) {
-#pragma HLS pipeline II = 2
+#pragma HLS pipeline II = kBeatCycles
 #pragma HLS dependence variable = sums type = inter direction = RAW distance = \
     4 true
       const Beat beat = v_beats.read();
@@ -202,8 +203,9 @@ static void Values(DecodeGeometry geometry, hls::stream<TileWeights>& weights,
         const bool inside = slots[e] >= in.tile.begin && slots[e] < in.tile.end;
         v[e] = inside ? v[e] : 0.0f;
       }
-      for (uint32_t head = 0; head < geometry.group_heads; ++head) {
-#pragma HLS unroll factor = 8
+      // A fixed count, so that HLS can unroll it.
+      for (uint32_t head = 0; head < kMaxGroupHeads; ++head) {
+        if (head >= geometry.group_heads) continue;
         PartialOutput& sum = sums[head][b % kTurns];
         float weight[kBf16PerBeat];
         for (uint32_t e = 0; e < kBf16PerBeat; ++e) {

@@ -22,6 +22,14 @@
 
 namespace paged_kv::fpga_dma {
 
+// Cycles that Scores and Values each take for a beat: what decides how many
+// multipliers and adders HLS makes. 2 keep up with a port that delivers a beat
+// of K or V per cycle; boards with many compute units build with more.
+#if !defined(PAGED_KV_BEAT_CYCLES)
+#define PAGED_KV_BEAT_CYCLES 2
+#endif
+inline constexpr int kBeatCycles = PAGED_KV_BEAT_CYCLES;
+
 // Sums that take turns, beat by beat, so that an adder's result is not needed
 // before kTurns beats have passed: with an initiation interval of 2 an adder
 // may take 16 cycles.

@@ -186,7 +186,9 @@ void PlaceValueRow(const Beat& row, uint32_t slot, uint32_t head_dim,
 #pragma HLS inline
   const uint32_t words = head_dim / 2;
   const uint32_t first_word = slot * words;
-  for (uint32_t w = 0; w < words; ++w) {
+  // A fixed count, so that HLS can unroll it.
+  for (uint32_t w = 0; w < kWordsPerBeat; ++w) {
+    if (w >= words) continue;
     SetWord(&tile->v[first_word / kWordsPerBeat],
             (first_word + w) % kWordsPerBeat, Word(row, w));
   }

@@ -6,8 +6,8 @@
 // arguments, decode_commands.h the stages.
 //
 // The port of K/V delivers a beat per cycle, K and V in turns; Scores and
-// Values take two cycles per beat of theirs, so neither waits for the other.
-// docs/fpga.md counts the DSP blocks.
+// Values take two cycles per beat of theirs (kBeatCycles), so neither waits for
+// the other. docs/fpga_kernels.md counts the DSP slices.
 
 #include "fpga_dma/kernels/dataflow.h"
 #include "fpga_dma/kernels/decode_back.h"

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+# Copyright 2026 The PagedKV Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Plants faults in the device kernels, and sees whether a test notices.
+
+Each fault is an edit or two of fpga_dma/kernels/. The kernels are built with it,
+sequential and threaded, and tests/fpga_dma/kernels/ run until one fails. Faults
+of the area "deadlock" have to pass in the sequential build, as they would in
+plain C simulation, and to be found as a deadlock in the threaded one. A fault
+whose text is no longer in its file is an error: change it along with the code.
+
+  scripts/planted_kernel_faults.py               # all, as a Markdown table
+  scripts/planted_kernel_faults.py --only mask   # those whose area or name has it
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+import tempfile
+
+from kernel_builder import KernelBuilder, copy_tree
+
+# (area, what is wrong, [(file, old text, new text), ...])
+FAULTS = [
+    ("deadlock", "V before K", [("decode_front.h", """\
+      ReadRun(kv, command.k_beat, geometry.tile_beats, k_beats);
+    }
+    if (pending) ReadRun(kv, pending_v_beat, geometry.tile_beats, v_beats);
+""", """\
+      ReadRun(kv, command.v_beat, geometry.tile_beats, v_beats);
+      ReadRun(kv, command.k_beat, geometry.tile_beats, k_beats);
+    }
+""")]),
+    ("deadlock", "a tile's command behind its sums, and a short FIFO of these", [
+        ("decode_back.h", "    softmax_tiles.write(tile);\n"
+         "    if (tile.stop) break;\n",
+         "    if (tile.stop) {\n      softmax_tiles.write(tile);\n"
+         "      break;\n    }\n"),
+        ("decode_back.h", "        partial_scores.write(sum);\n      }\n    }\n",
+         "        partial_scores.write(sum);\n      }\n    }\n"
+         "    softmax_tiles.write(tile);\n"),
+        ("paged_decode.cpp", "partial_scores, 16", "partial_scores, 4")]),
+    ("deadlock", "a tile's command behind its rows, and a short FIFO of these", [
+        ("kv_append.cpp", "    read_tiles.write(tile);\n    if (tile.stop) break;\n"
+         "    ReadRun(rows,", "    if (tile.stop) {\n"
+         "      read_tiles.write(tile);\n      break;\n    }\n    ReadRun(rows,"),
+        ("kv_append.cpp", "2 * geometry.row_beats, row_beats);\n",
+         "2 * geometry.row_beats, row_beats);\n    read_tiles.write(tile);\n"),
+        ("kv_append.cpp", "row_beats, 128", "row_beats, 32")]),
+    ("order", "the two dims of a pair exchanged", [
+        ("decode_back.h", "const float q0 = query[head][2 * row];",
+         "const float q0 = query[head][2 * row + 1];"),
+        ("decode_back.h", "const float q1 = query[head][2 * row + 1];",
+         "const float q1 = query[head][2 * row];")]),
+    ("order", "K of the wrong tile goes with V", [
+        ("decode_front.h", "out.v_beat = out.k_beat + k_beats;",
+         "out.v_beat = slice_beat + k_beats;")]),
+    ("order", "sums added in another order", [
+        ("decode_back.h", "before[t] + (q0 * k0[t] + q1 * k1[t])",
+         "(before[t] + q0 * k0[t]) + q1 * k1[t]")]),
+    ("mask", "the slot behind the last one has a weight", [
+        ("decode_back.h", "t >= tile.begin && t < tile.end;\n    const float power",
+         "t >= tile.begin && t <= tile.end;\n    const float power")]),
+    ("mask", "slots before the first one raise the maximum", [
+        ("decode_back.h", "if (inside && scaled[t] > tile_maximum)",
+         "if (t < tile.end && scaled[t] > tile_maximum)")]),
+    ("mask", "V of unused slots is multiplied by 0", [
+        ("decode_back.h", "v[e] = inside ? v[e] : 0.0f;", "")]),
+    ("mask", "the first slot is forgotten", [
+        ("decode_front.h", "out.tile.begin = slot - tile_slot;",
+         "out.tile.begin = 0;")]),
+    ("table", "one page for all", [
+        ("decode_front.h", "      entry += command.item.table_step;\n", "")]),
+    ("table", "steps are ignored", [
+        ("decode_front.h", "entry += command.item.table_step;", "++entry;")]),
+    ("table", "the page before the last change", [
+        ("decode_front.h", "const uint32_t index = page_indices.read();",
+         "static thread_local uint32_t stale = 0;\n"
+         "      const uint32_t index = stale;\n"
+         "      stale = page_indices.read();")]),
+    ("bounds", "a page index at the limit", [
+        ("decode_front.h", "if (index >= limits.num_pages)",
+         "if (index > limits.num_pages)")]),
+    ("bounds", "an entry behind the table", [
+        ("decode_front.h", "if (*detail >= limits.table_entries)",
+         "if (*detail > limits.table_entries)")]),
+    ("bounds", "products of 32 bits", [
+        ("decode_front.h", "uint64_t{*num_pages - 1} * item.table_step",
+         "(*num_pages - 1) * item.table_step")]),
+    ("bounds", "a bad item does not end the list", [
+        ("decode_front.h", "      stop.result.detail = detail;\n      break;\n",
+         "      stop.result.detail = detail;\n      continue;\n")]),
+    ("bounds", "endless slices in one place", [
+        ("kv_append.cpp", "if (item.num_slices > 1 && *detail < slice_beats)",
+         "if (item.num_slices > kMaxWorkItems * 2u && *detail + 1 == 0)")]),
+    ("status", "a later launch hides the error", [
+        ("work_list.h", "if (Word(before, 0) != 0) {", "if (false) {")]),
+    ("status", "more items than the list holds", [
+        ("work_list.h", "launch.num_items > max_items ||", "false ||")]),
+    ("tail", "the last, partly filled tile is left out", [
+        ("decode_front.h", "tile * kTileSlots < end; ++tile",
+         "(tile + 1) * kTileSlots <= end; ++tile")]),
+    ("tail", "a block more than the tokens need", [
+        ("decode_front.h", "((end_slot - 1) / geometry.block_tokens + 1)",
+         "(end_slot / geometry.block_tokens + 1)")]),
+    ("scale", "powers of e taken for powers of 2", [
+        ("decode_front.h", "command.item.scale * kLog2E",
+         "command.item.scale")]),
+    ("scale", "outputs keep the old maximum", [
+        ("decode_back.h", "sum.value[e] = ScaleDown(sum.value[e], shift);",
+         "")]),
+    ("scale", "the sum of weights keeps the old maximum", [
+        ("decode_back.h", "ScaleDown(tile.first ? 0.0f : *sum, *shift)",
+         "(tile.first ? 0.0f : *sum)")]),
+    ("scale", "the next item starts with the last one's outputs", [
+        ("decode_back.h", "if (in.tile.first) sum.value[e] = 0.0f;", "")]),
+    ("scale", "log-sum-exp without the maximum", [
+        ("decode_back.h", "command.maximum[head] + Log2(command.sum[head])",
+         "Log2(command.sum[head])")]),
+    ("scale", "the smallest elements count", [
+        ("kernel_arithmetic.h", "ZeroBelow(FloatOfBits(bits << 16), -55)",
+         "FloatOfBits(bits << 16)")]),
+    ("bursts", "a burst crosses 4 KiB", [
+        ("beat.h", "kBurstBeats - beat % kBurstBeats", "kBurstBeats")]),
+    ("append", "a tile forgets its older slots", [
+        ("kv_append.cpp", "out.keep_k = out.begin != 0;",
+         "out.keep_k = false;")]),
+    ("append", "a beat of V forgets its older rows", [
+        ("kv_append.cpp", "out.keep_v = out.begin % geometry.slots_per_beat != 0;",
+         "out.keep_v = false;")]),
+    ("append", "all slices get the first one's rows", [
+        ("kv_append.cpp", "        source += uint64_t{end - slot}",
+         "        if (i == 0) source += uint64_t{end - slot}")]),
+    ("copy", "partly filled tiles are left out", [
+        ("kv_copy.cpp", "(item.filled_tokens + kTileSlots - 1) / kTileSlots",
+         "item.filled_tokens / kTileSlots")]),
+    ("copy", "V one row short", [
+        ("kv_copy.cpp", "(item.filled_tokens * geometry.head_dim + "
+         "kBf16PerBeat - 1)", "(item.filled_tokens * geometry.head_dim - 1)")]),
+    ("copy", "target slices at the source's stride", [
+        ("kv_copy.cpp", "target += item.target_slice_stride_beats;",
+         "target += item.source_slice_stride_beats;")]),
+    ("scatter", "every run at the page's start", [
+        ("kv_scatter.cpp", "limits.page_stride_beats + item.page_beat;",
+         "limits.page_stride_beats;")]),
+]
+
+
+def plant(tree, fault):
+    """Edits the files; returns what undoes it."""
+    before = {}
+    for file, old, new in fault[2]:
+        path = tree / "fpga_dma" / "kernels" / file
+        text = path.read_text()
+        before.setdefault(path, text)
+        if text.count(old) == 0:
+            sys.exit(f"'{fault[1]}': {file} no longer holds\n{old}")
+        path.write_text(text.replace(old, new, 1))
+
+    def undo():
+        for path, text in before.items():
+            path.write_text(text)
+
+    return undo
+
+
+def noticed_by(builder, fault):
+    """The test that fails, None if none does."""
+    moves = all(file.startswith("kv_") for file, _, _ in fault[2])
+    if fault[0] == "deadlock":
+        code, output = builder.test("*Sequential*")
+        if code != 0:
+            return None
+        code, output = builder.test("*Threaded*:*NoScheduleOfTheStagesBlocks*")
+        if code == 0 or "deadlock: stage" not in output:
+            return None
+    else:
+        code, output = builder.test("*Move*" if moves else "*")
+        if code == 0:
+            return None
+    failed = re.findall(r"\[  FAILED  \] ([\w/]+\.[\w/]+)", output)
+    running = re.findall(r"\[ RUN      \] ([\w/]+\.[\w/]+)", output)
+    return (failed or running or ["a crash"])[0 if failed else -1]
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default="", help="word in an area or name")
+    parser.add_argument("--jobs", type=int, default=2, help="compile jobs")
+    args = parser.parse_args()
+    faults = [f for f in FAULTS if args.only in f"{f[0]} {f[1]}"]
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="paged_kv_faults_") as name:
+        tree = pathlib.Path(name)
+        copy_tree(tree)
+        builder = KernelBuilder(tree, args.jobs)
+        if not builder.build(builder.fixed + builder.varying):
+            sys.exit("the kernels do not build")
+        code, output = builder.test()
+        if code != 0:
+            sys.exit(f"tests fail without any fault\n{output}")
+        print("| Area | Fault | Noticed by |\n| --- | --- | --- |")
+        for fault in faults:
+            undo = plant(tree, fault)
+            sources = builder.dependents([file for file, _, _ in fault[2]])
+            built = builder.build(sources)
+            test = noticed_by(builder, fault) if built else None
+            undo()
+            builder.build(sources)
+            if test is None:
+                missed += 1
+                test = "**nobody**" if built else "**does not build**"
+            print(f"| {fault[0]} | {fault[1]} | {test} |", flush=True)
+    print(f"\n{len(faults) - missed} of {len(faults)} noticed")
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
