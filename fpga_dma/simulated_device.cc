@@ -294,6 +294,9 @@ absl::StatusOr<OpId> SimulatedDevice::StartKernel(
   PAGED_KV_ASSIGN_OR_RETURN(operation.launch,
                             runner_.Bind(unit, launch_arguments, *memory_));
   if (lost_) return Gone(options_.board);
+  if (options_.detect_misuse) {
+    operation.accesses = AccessesOf(runner_.spec(unit), arguments);
+  }
   return Enqueue(std::move(operation));
 }
 

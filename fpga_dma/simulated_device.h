@@ -91,8 +91,9 @@ class SimulatedDevice final : public Device {
   absl::StatusOr<absl::Span<std::byte>> DeviceMemory(SlabRange range);
   // What callers did wrong so far, if detect_misuse: changed an image during
   // its upload, wrote to one during its download, or let two operations that
-  // nothing orders use the same bytes while one writes them (kernels are not
-  // looked at).
+  // nothing orders use the same bytes while one writes them. Of kernels,
+  // work lists and status words count: of pools, rings and tables they use a
+  // part that only they know.
   const std::vector<std::string>& misuses() const { return misuses_; }
   const TimingModel& timing() const { return timing_; }
   const FaultPlan& faults() const { return faults_; }
@@ -106,6 +107,12 @@ class SimulatedDevice final : public Device {
     std::byte* image = nullptr;  // [bytes], own mapping; null if kDeviceOnly
     size_t pending = 0;          // operations on it
   };
+  // Bytes of a slab's device memory or of its image that an operation uses.
+  struct Access {
+    bool on_device = true;
+    SlabRange range;
+    bool writes = false;
+  };
   struct Operation {
     CardOperation kind = CardOperation::kUpload;
     size_t queue = 0;           // the channel, copy engine or compute unit
@@ -118,6 +125,7 @@ class SimulatedDevice final : public Device {
     bool silent = false;  // finished, and its completion lost
     absl::Time started = absl::InfiniteFuture();
     absl::Time finish = absl::InfiniteFuture();
+    std::vector<Access> accesses;       // detect_misuse
     std::vector<std::byte> image_copy;  // detect_misuse
   };
 
@@ -157,6 +165,10 @@ class SimulatedDevice final : public Device {
   void CompleteAll(const absl::Status& status);
   void LoseDevice();
 
+  static std::vector<Access> AccessesOf(const Operation& operation);
+  static std::vector<Access> AccessesOf(
+      const KernelSpec& kernel, absl::Span<const KernelArgument> arguments);
+  static bool Conflict(const Access& a, const Access& b);
   void NoteMisuseAtStart(OpId id, Operation& operation);
   void NoteMisuseAtFinish(OpId id, const Operation& operation);
 

@@ -10,46 +10,55 @@
 #include "fpga_dma/simulated_device.h"
 
 namespace paged_kv::fpga_dma {
-namespace {
 
-// Bytes of a slab's device memory or of its image that an operation uses.
-struct Access {
-  bool on_device;
-  SlabRange range;
-  bool writes;
-};
-
-std::vector<Access> AccessesOf(CardOperation kind, const SlabRange& target,
-                               const SlabRange& source) {
-  switch (kind) {
+std::vector<SimulatedDevice::Access> SimulatedDevice::AccessesOf(
+    const Operation& operation) {
+  const SlabRange& target = operation.target;
+  switch (operation.kind) {
     case CardOperation::kUpload:
       return {{true, target, true}, {false, target, false}};
     case CardOperation::kDownload:
       return {{true, target, false}, {false, target, true}};
     case CardOperation::kCopy:
-      return {{true, target, true}, {true, source, false}};
+      return {{true, target, true}, {true, operation.source, false}};
     default:
-      return {};
+      return operation.accesses;  // kernels have said already
   }
 }
 
-bool Conflict(const Access& a, const Access& b) {
+std::vector<SimulatedDevice::Access> SimulatedDevice::AccessesOf(
+    const KernelSpec& kernel, absl::Span<const KernelArgument> arguments) {
+  std::vector<Access> accesses;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const KernelArgumentSpec& spec = kernel.arguments[i];
+    // Of pools, rings and tables a run uses a part that only it knows.
+    const bool one_unit = spec.count == KernelArgumentSpec::kNone;
+    const bool work_list = spec.extra_units > 0;
+    if (!spec.is_address || !(one_unit || work_list)) continue;
+    const uint64_t units =
+        one_unit ? 1 : arguments[spec.count].value & 0xFFFFFFFFu;
+    const uint64_t bytes = (spec.extra_units + units) * spec.unit_bytes;
+    if (bytes == 0) continue;
+    accesses.push_back(
+        {true, {arguments[i].slab, arguments[i].value, bytes}, spec.written});
+  }
+  return accesses;
+}
+
+bool SimulatedDevice::Conflict(const Access& a, const Access& b) {
   return a.on_device == b.on_device && (a.writes || b.writes) &&
          a.range.slab == b.range.slab &&
          a.range.offset < b.range.offset + b.range.bytes &&
          b.range.offset < a.range.offset + a.range.bytes;
 }
 
-}  // namespace
-
 void SimulatedDevice::NoteMisuseAtStart(OpId id, Operation& operation) {
+  operation.accesses = AccessesOf(operation);
   for (const auto& [other_id, other] : operations_) {
     // One queue is worked off in order.
     if (other.queue == operation.queue || other.silent) continue;
-    for (const Access& a :
-         AccessesOf(operation.kind, operation.target, operation.source)) {
-      for (const Access& b :
-           AccessesOf(other.kind, other.target, other.source)) {
+    for (const Access& a : operation.accesses) {
+      for (const Access& b : other.accesses) {
         if (!Conflict(a, b)) continue;
         misuses_.push_back(absl::StrCat(
             CardOperationName(operation.kind), " ", id.value(), " and pending ",

@@ -24,10 +24,13 @@
 
 namespace paged_kv::fpga_dma::simulated_device_rig {
 
-// "add": out[i] = in[i] + value, for bytes [0, count).
+// "add": out[i] = in[i] + value, for bytes [0, count). Says of itself that it
+// uses 64 bytes at both addresses.
 inline constexpr KernelArgumentSpec kAddArguments[] = {
-    {"in", true, 8, 64, true, false},
-    {"out", true, 8, 64, false, true},
+    {"in", true, 8, 64, true, false, KernelArgumentSpec::kNone,
+     KernelArgumentSpec::kNone, 64},
+    {"out", true, 8, 64, false, true, KernelArgumentSpec::kNone,
+     KernelArgumentSpec::kNone, 64},
     {"count", false, 4, 0, false, false},
     {"value", false, 4, 0, false, false},
 };

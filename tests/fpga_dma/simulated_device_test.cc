@@ -475,6 +475,37 @@ TEST(SimulatedDeviceTest, FindsOperationsThatNothingOrders) {
               ASSERT_TRUE(device.StartDownload({a, 0, 64}, 1).ok());
             }),
             1u);
+  // A list that a kernel still reads, results it still writes, and the same
+  // for two kernels; bytes beside them, and what both read.
+  const auto add = [](SimulatedDevice& device, uint32_t unit, SlabId in,
+                      SlabId out, uint64_t count) {
+    const KernelArgument arguments[] = {
+        AddressArgument(in), AddressArgument(out), ScalarArgument(count),
+        ScalarArgument(1)};
+    ASSERT_TRUE(device.StartKernel(unit, arguments).ok());
+  };
+  EXPECT_EQ(misuses([&](SimulatedDevice& device, SlabId a, SlabId b) {
+              add(device, 0, a, b, 64);
+              ASSERT_TRUE(device.StartUpload({a, 0, 64}, 0).ok());
+            }),
+            1u);
+  EXPECT_EQ(misuses([&](SimulatedDevice& device, SlabId a, SlabId b) {
+              add(device, 0, a, b, 64);
+              ASSERT_TRUE(device.StartDownload({b, 0, 64}, 0).ok());
+            }),
+            1u);
+  EXPECT_EQ(misuses([&](SimulatedDevice& device, SlabId a, SlabId b) {
+              ASSERT_TRUE(device.StartUpload({b, 0, 64}, 0).ok());
+              add(device, 0, a, b, 64);
+            }),
+            1u);
+  EXPECT_EQ(misuses([&](SimulatedDevice& device, SlabId a, SlabId b) {
+              add(device, 0, a, b, 64);
+              add(device, 0, b, a, 64);  // one unit: in order
+              ASSERT_TRUE(device.StartUpload({a, 64, 64}, 0).ok());
+              ASSERT_TRUE(device.StartDownload({b, 64, 64}, 0).ok());
+            }),
+            0u);
   // Those that have ended do not count.
   EXPECT_EQ(misuses([](SimulatedDevice& device, SlabId a, SlabId) {
               ASSERT_TRUE(device.StartUpload({a, 0, 4096}, 0).ok());
