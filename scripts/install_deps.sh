@@ -21,10 +21,17 @@ readonly BUILD_PACKAGES=(
   libpcre2-dev libdnnl-dev                         # the example engine
   libgtest-dev libbenchmark-dev                    # tests, benchmarks
 )
+# XRT drives FPGA cards. Debian has it for this architecture alone; everything
+# else builds without it.
+if [[ "$(dpkg --print-architecture 2> /dev/null)" == amd64 ]]; then
+  readonly CARD_PACKAGES=(libxrt-dev uuid-dev)
+else
+  readonly CARD_PACKAGES=()
+fi
 readonly CI_PACKAGES=(clang-14 libclang-rt-14-dev llvm-14 clang-format-14)
 readonly EXTRA_PACKAGES=(clang-tidy-14 valgrind)
 
-packages=("${BUILD_PACKAGES[@]}")
+packages=("${BUILD_PACKAGES[@]}" "${CARD_PACKAGES[@]}")
 case "${1:-build}" in
   build) ;;
   ci) packages+=("${CI_PACKAGES[@]}") ;;
