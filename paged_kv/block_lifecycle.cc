@@ -27,6 +27,16 @@ void PrefetchVictims(const CacheState& state, const BlockPool& pool,
   pool.Prefetch(next[3]);
 }
 
+// The block gives its content up.
+void DropDevicePage(CacheState* state, const BlockPool& pool, BlockId block) {
+  if (DeviceTier* tier = state->TierOf(pool)) tier->Drop(block);
+}
+
+void FreeBlock(CacheState* state, BlockPool* pool, BlockId block) {
+  DropDevicePage(state, *pool, block);
+  pool->ToFree(block);
+}
+
 }  // namespace
 
 BlockId TakeBlock(CacheState* state, BlockPool* pool) {
@@ -36,6 +46,7 @@ BlockId TakeBlock(CacheState* state, BlockPool* pool) {
   PAGED_KV_CHECK(victim != kNoBlock);
   PrefetchVictims(*state, *pool, victim);
   state->index->Detach(pool, victim);
+  DropDevicePage(state, *pool, victim);
   pool->TakeCached(victim);
   ++state->blocks_evicted;
   return victim;
@@ -45,18 +56,22 @@ void ReleaseBlock(CacheState* state, BlockPool* pool, BlockId block,
                   uint32_t priority) {
   pool->RaisePriority(block, priority);
   if (!pool->DropRef(block)) return;
-  if (state->steps_in_flight() == 0) {
+  const uint32_t list = state->CurrentQuarantine();
+  if (list == DeviceTier::kNoList) {
     SettleBlock(state, pool, block);
-    return;
+  } else {
+    pool->Quarantine(block, list);
   }
-  const PlanRecord* latest = state->FindStep(StepId(state->last_step));
-  PAGED_KV_CHECK(latest != nullptr);
-  pool->Quarantine(block, latest->number);
 }
 
 void SettleBlock(CacheState* state, BlockPool* pool, BlockId block) {
+  const DeviceTier* tier = state->TierOf(*pool);
+  if (tier != nullptr && tier->InTransfer(block)) {
+    pool->Quarantine(block, state->TransferQuarantine());
+    return;
+  }
   if (!pool->shareable(block)) {
-    pool->ToFree(block);
+    FreeBlock(state, pool, block);
     return;
   }
   if (!pool->HasOtherCopies(block)) {
@@ -71,13 +86,13 @@ void SettleBlock(CacheState* state, BlockPool* pool, BlockId block) {
     pool->RaisePriority(block, pool->meta(other).priority);
     pool->Uncache(other);
     state->index->Detach(pool, other);
-    pool->ToFree(other);
+    FreeBlock(state, pool, other);
     SettleBlock(state, pool, block);
     return;
   }
   pool->RaisePriority(other, priority);
   state->index->Detach(pool, block);
-  pool->ToFree(block);
+  FreeBlock(state, pool, block);
 }
 
 void DropCachedContent(CacheState* state) {
@@ -87,7 +102,7 @@ void DropCachedContent(CacheState* state) {
       const BlockId block = pool->policy().First();
       state->index->Detach(pool.get(), block);
       pool->Uncache(block);
-      pool->ToFree(block);
+      FreeBlock(state, pool.get(), block);
     }
   }
   state->index->set_quiet(false);

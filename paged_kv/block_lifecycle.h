@@ -23,7 +23,8 @@ void ReleaseBlock(CacheState* state, BlockPool* pool, BlockId block,
 
 // Sends a held block without references to the cache if it holds shareable
 // content, else to the free list. Of several copies without holders, only the
-// one settled last stays.
+// one settled last stays. A block with a transfer in flight waits for its end
+// in CacheState::TransferQuarantine().
 void SettleBlock(CacheState* state, BlockPool* pool, BlockId block);
 
 // Drops everything cached, with one event.

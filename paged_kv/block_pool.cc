@@ -24,10 +24,11 @@ static_assert(kNoBlock.value() + 1 == 0);
 
 absl::Status BlockPool::Create(BlockCount blocks, uint32_t block_tokens,
                                EvictionPolicyFactory make_policy,
-                               uint32_t quarantines) {
+                               uint32_t quarantines, uint32_t number) {
   PAGED_KV_CHECK(block_tokens <= kMaxBlockTokens);
   absl::Status status = blocks_.Create(blocks.value());
   if (!status.ok()) return status;
+  number_ = number;
   block_tokens_ = block_tokens;
   policy_ = make_policy(BlockLinks(blocks_.data()));
   quarantine_.resize(quarantines);
@@ -135,8 +136,7 @@ void BlockPool::AddRef(BlockId id) {
       Uncache(id);
       break;
     case BlockState::kQuarantined:
-      quarantine_[meta.ahead].Remove(BlockLinks(blocks_.data()), id);
-      EndQuarantine(&meta);
+      EndQuarantine(id);
       break;
     case BlockState::kFree:
       PAGED_KV_CHECK(false);
@@ -165,16 +165,18 @@ BlockId BlockPool::PopQuarantine(uint32_t list) {
   BlockList& quarantine = quarantine_[list];
   if (quarantine.empty()) return kNoBlock;
   const BlockId id = quarantine.front();
-  quarantine.Remove(BlockLinks(blocks_.data()), id);
-  EndQuarantine(&Mutable(id));
+  EndQuarantine(id);
   return id;
 }
 
-void BlockPool::EndQuarantine(BlockMeta* meta) {
+void BlockPool::EndQuarantine(BlockId id) {
+  BlockMeta& meta = Mutable(id);
+  PAGED_KV_DCHECK(state(id) == BlockState::kQuarantined);
+  quarantine_[meta.ahead].Remove(BlockLinks(blocks_.data()), id);
   --quarantined_;
-  meta->ahead = 0;
-  SetState(meta, BlockState::kHeld);
-  CountHeld(*meta, kAdd);
+  meta.ahead = 0;
+  SetState(&meta, BlockState::kHeld);
+  CountHeld(meta, kAdd);
 }
 
 void BlockPool::ToCached(BlockId id) {

@@ -30,15 +30,19 @@ namespace paged_kv::internal {
 // on exactly one list; Stats().slots equals a recount. Every call is O(1).
 class BlockPool {
  public:
-  // `quarantines`: lists of quarantined blocks, one per step in flight.
+  // `quarantines`: lists of quarantined blocks, one per step in flight and one
+  // for blocks that wait for a transfer. `number`: of the pool, for its users.
   absl::Status Create(BlockCount blocks, uint32_t block_tokens,
-                      EvictionPolicyFactory make_policy, uint32_t quarantines);
+                      EvictionPolicyFactory make_policy, uint32_t quarantines,
+                      uint32_t number = 0);
 
+  uint32_t number() const { return number_; }
   uint32_t block_tokens() const { return block_tokens_; }
   uint32_t capacity() const { return static_cast<uint32_t>(blocks_.size()); }
   uint32_t free() const { return free_; }
   uint32_t cached() const { return cached_; }
   uint32_t quarantined() const { return quarantined_; }
+  uint32_t quarantined(uint32_t list) const { return quarantine_[list].size(); }
   uint32_t held() const { return capacity() - free_ - cached_ - quarantined_; }
   uint32_t available() const { return free_ + cached_; }
   PoolStats Stats() const;
@@ -76,6 +80,10 @@ class BlockPool {
   // Ends the quarantine of the longest-waiting block of `list`, which is then
   // held without references. kNoBlock if there is none.
   BlockId PopQuarantine(uint32_t list);
+  // The same for one block. REQUIRES: quarantined.
+  void EndQuarantine(BlockId id);
+  // REQUIRES: quarantined.
+  uint32_t QuarantineList(BlockId id) const { return meta(id).ahead; }
   // A cached block is then held without references.
   void Uncache(BlockId id);
 
@@ -120,7 +128,6 @@ class BlockPool {
  private:
   BlockMeta& Mutable(BlockId id) { return blocks_[id.value()]; }
   static void SetState(BlockMeta* meta, BlockState state);
-  void EndQuarantine(BlockMeta* meta);
   void SetCopyPrev(BlockMeta* meta, uint32_t copy_prev);
 
   // Slots of held blocks by use. Those of other blocks, and the unused ones of
@@ -139,6 +146,7 @@ class BlockPool {
   // Adds a block's slots by its own state, for a check of Slots().
   void Recount(const BlockMeta& meta, SlotCounts* slots) const;
 
+  uint32_t number_ = 0;
   uint32_t block_tokens_ = 0;
   LazyArray<BlockMeta> blocks_;
   std::unique_ptr<EvictionPolicy> policy_;

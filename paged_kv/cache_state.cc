@@ -35,6 +35,32 @@ uint32_t ChunkTokens(const std::vector<LayerGroup>& groups) {
   return chunk;
 }
 
+// `members`: groups of each pool.
+absl::Status MakeTiers(const std::vector<uint32_t>& members,
+                       CacheState* state) {
+  const DeviceTierOptions& device = state->options.device;
+  uint32_t all_pages = 0;
+  for (size_t i = 0; i < members.size(); ++i) {
+    const uint32_t pages = (device.pages * members[i]).value();
+    state->device_first_page.push_back(all_pages);
+    all_pages += pages;
+    state->tiers.push_back(std::make_unique<DeviceTier>());
+    PAGED_KV_RETURN_IF_ERROR(state->tiers.back()->Create(
+        state->pools[i]->capacity(), pages, device.splits,
+        state->TransferQuarantine()));
+  }
+  PAGED_KV_RETURN_IF_ERROR(state->transfers.Create(all_pages));
+  for (const auto& record : state->records) {
+    PAGED_KV_RETURN_IF_ERROR(record->transfers.Create(all_pages));
+  }
+  const size_t splits = members.size() * device.splits;
+  for (auto* counts : {&state->split_missing, &state->split_reused,
+                       &state->split_distinct, &state->split_available}) {
+    counts->resize(splits);
+  }
+  return absl::OkStatus();
+}
+
 // One pool per distinct (page size, block length), and who uses which.
 absl::Status MakePools(CacheState* state) {
   const KvCacheOptions& options = state->options;
@@ -53,14 +79,14 @@ absl::Status MakePools(CacheState* state) {
     ++members[it->second];
     state->groups[i].pool = it->second;
   }
-  const auto lists = static_cast<uint32_t>(state->records.size());
+  const uint32_t lists = state->TransferQuarantine() + 1;
   const EvictionPolicyFactory make_policy =
       options.eviction == nullptr ? &MakeLruPolicy : options.eviction;
   for (size_t i = 0; i < members.size(); ++i) {
     state->pools.push_back(std::make_unique<BlockPool>());
     PAGED_KV_RETURN_IF_ERROR(state->pools.back()->Create(
         options.host_blocks * members[i], shapes[i]->block_tokens, make_policy,
-        lists));
+        lists, static_cast<uint32_t>(i)));
     if (options.memory != MemoryMode::kOwnMemory) continue;
     VirtualMemory memory;
     PAGED_KV_RETURN_IF_ERROR(memory.Map(
@@ -70,7 +96,8 @@ absl::Status MakePools(CacheState* state) {
     }
     state->memory.push_back(std::move(memory));
   }
-  return absl::OkStatus();
+  return options.device.pages == BlockCount(0) ? absl::OkStatus()
+                                               : MakeTiers(members, state);
 }
 
 absl::Status MakeIndex(CacheState* state) {
@@ -133,6 +160,13 @@ PlanRecord* CacheState::FindStep(StepId step) const {
   return nullptr;
 }
 
+uint32_t CacheState::CurrentQuarantine() const {
+  if (steps_in_flight() == 0) return DeviceTier::kNoList;
+  const PlanRecord* latest = FindStep(StepId(last_step));
+  PAGED_KV_CHECK(latest != nullptr);
+  return latest->number;
+}
+
 PlanRecord& CacheState::UnusedRecord() {
   for (auto& record : records) {
     if (record->state == PlanRecord::State::kUnused) return *record;
@@ -183,6 +217,13 @@ CacheStats MakeStats(const CacheState& state) {
   stats.blocks_evicted = state.blocks_evicted;
   stats.blocks_copied = state.blocks_copied;
   stats.unshared_chunks = state.unshared_chunks;
+  for (const auto& tier : state.tiers) {
+    stats.device_pools.push_back(tier->Stats());
+    stats.device_evictions += tier->evictions();
+  }
+  stats.uploads_started = state.uploads_started;
+  stats.downloads_started = state.downloads_started;
+  stats.transfers_failed = state.transfers_failed;
   stats.events_dropped = state.index->events().dropped();
   return stats;
 }

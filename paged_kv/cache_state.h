@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "paged_kv/block_pool.h"
 #include "paged_kv/cache_stats.h"
+#include "paged_kv/device_tier.h"
 #include "paged_kv/group_geometry.h"
 #include "paged_kv/kv_cache_options.h"
 #include "paged_kv/op_recorder.h"
@@ -31,7 +32,8 @@ struct CacheState {
   KvCacheOptions options;
   std::vector<GroupGeometry> groups;
   std::vector<std::unique_ptr<BlockPool>> pools;
-  std::vector<VirtualMemory> memory;  // per pool; kOwnMemory only
+  std::vector<VirtualMemory> memory;               // per pool; kOwnMemory only
+  std::vector<std::unique_ptr<DeviceTier>> tiers;  // per pool, or none at all
   std::unique_ptr<PrefixIndex> index;
   SequenceTable sequences;
   OpRecorder recorder;
@@ -44,6 +46,14 @@ struct CacheState {
   uint64_t retired_step = 0;  // latest retired
   std::string extras_scratch;
 
+  // Device tier.
+  LazyStack<TierTransfer> transfers;        // of the latest swap
+  uint64_t last_swap = 0;                   // counts them
+  std::vector<uint32_t> device_first_page;  // per pool, among all pages
+  // [pool][split], while a swap or a step is planned.
+  std::vector<uint32_t> split_missing, split_reused, split_distinct;
+  std::vector<uint32_t> split_available;
+
   // Counters of CacheStats.
   uint64_t sequences_admitted = 0;
   uint64_t prompt_tokens = 0;
@@ -52,12 +62,28 @@ struct CacheState {
   uint64_t blocks_evicted = 0;
   uint64_t blocks_copied = 0;
   uint64_t unshared_chunks = 0;
+  uint64_t uploads_started = 0;
+  uint64_t downloads_started = 0;
+  uint64_t transfers_failed = 0;
 
   BlockPool& PoolOf(const GroupGeometry& group) { return *pools[group.pool]; }
   const BlockPool& PoolOf(const GroupGeometry& group) const {
     return *pools[group.pool];
   }
+  // Null without a device tier.
+  DeviceTier* TierOf(const BlockPool& pool) {
+    return tiers.empty() ? nullptr : tiers[pool.number()].get();
+  }
+  const DeviceTier* TierOf(const BlockPool& pool) const {
+    return tiers.empty() ? nullptr : tiers[pool.number()].get();
+  }
   uint64_t steps_in_flight() const { return last_step - retired_step; }
+  // The quarantine of what is freed now; kNoList if no step is in flight.
+  uint32_t CurrentQuarantine() const;
+  // The quarantine, in every pool, of blocks that wait for a transfer.
+  uint32_t TransferQuarantine() const {
+    return static_cast<uint32_t>(records.size());
+  }
 
   // The record of a step in flight; null if there is none.
   PlanRecord* FindStep(StepId step) const;

@@ -42,9 +42,21 @@ struct PoolStats {
   SlotCounts slots;
 };
 
+// Pages of a pool on the device. Every page is in exactly one of these states.
+struct DevicePoolStats {
+  BlockCount capacity;
+  BlockCount free;
+  BlockCount seated;       // of sequences on the device
+  BlockCount moving;       // nobody's, but in a transfer
+  BlockCount quarantined;  // nobody's, but a step in flight may read them
+  BlockCount clean;        // nobody's, kept until their place is needed
+  BlockCount dirty;        // nobody's, to be written back before that
+};
+
 // A consistent snapshot. Counters count from Create() and never decrease.
 struct CacheStats {
   absl::InlinedVector<PoolStats, 4> pools;
+  absl::InlinedVector<DevicePoolStats, 4> device_pools;  // or none
 
   uint32_t sequences = 0;  // living
   uint32_t pins = 0;
@@ -60,7 +72,11 @@ struct CacheStats {
   uint64_t blocks_copied = 0;   // copy-on-write
   // Full chunks that were not made shareable for lack of index room.
   uint64_t unshared_chunks = 0;
-  uint64_t events_dropped = 0;  // overwritten before they were drained
+  uint64_t uploads_started = 0;  // pages, host to device
+  uint64_t downloads_started = 0;
+  uint64_t transfers_failed = 0;
+  uint64_t device_evictions = 0;  // clean pages whose place was needed
+  uint64_t events_dropped = 0;    // overwritten before they were drained
 };
 
 }  // namespace paged_kv

@@ -51,8 +51,9 @@ absl::Status CheckGroup(const CacheState& state, GroupId group) {
       absl::StrCat("group ", group.value(), " of ", state.groups.size()));
 }
 
-absl::Status CheckTier(Tier tier) {
+absl::Status CheckTier(const CacheState& state, Tier tier) {
   if (tier == Tier::kHost) return absl::OkStatus();
+  if (tier == Tier::kDevice && !state.tiers.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("tier ", static_cast<int>(tier), " is not configured"));
 }
@@ -262,10 +263,13 @@ absl::Status KvCacheManager::Reset() {
   const auto reset = [&]() -> absl::Status {
     const uint32_t living = state_->sequences.living();
     const uint32_t pins = state_->sequences.pins();
-    if (living + pins > 0 || state_->steps_in_flight() > 0) {
+    uint32_t waiting = 0;
+    for (const auto& pool : state_->pools) waiting += pool->quarantined();
+    if (living + pins > 0 || state_->steps_in_flight() > 0 || waiting > 0) {
       return absl::FailedPreconditionError(absl::StrCat(
           "cache is in use: ", living, " sequences, ", pins, " pins, ",
-          state_->steps_in_flight(), " steps in flight"));
+          state_->steps_in_flight(), " steps in flight, ", waiting,
+          " blocks that wait for steps or transfers"));
     }
     DropCachedContent(state_.get());
     return absl::OkStatus();
@@ -340,38 +344,41 @@ absl::StatusOr<PageTable> KvCacheManager::ExportPageTable(
     StepId step, GroupId group, const PageTableBuffers& buffers,
     Tier tier) const {
   PAGED_KV_RETURN_IF_ERROR(CheckGroup(*state_, group));
-  PAGED_KV_RETURN_IF_ERROR(CheckTier(tier));
+  PAGED_KV_RETURN_IF_ERROR(CheckTier(*state_, tier));
   PAGED_KV_ASSIGN_OR_RETURN(const internal::TableRows rows,
                             internal::TableRows::OfStep(*state_, step));
-  return ExportCsr(*state_, rows, state_->groups[group.value()], buffers);
+  return ExportCsr(*state_, rows, state_->groups[group.value()], tier, buffers);
 }
 
 absl::StatusOr<PageTable> KvCacheManager::ExportPageTable(
     absl::Span<const SequenceId> ids, GroupId group,
     const PageTableBuffers& buffers, Tier tier) const {
   PAGED_KV_RETURN_IF_ERROR(CheckGroup(*state_, group));
-  PAGED_KV_RETURN_IF_ERROR(CheckTier(tier));
+  PAGED_KV_RETURN_IF_ERROR(CheckTier(*state_, tier));
   PAGED_KV_ASSIGN_OR_RETURN(const internal::TableRows rows,
                             internal::TableRows::OfSequences(*state_, ids));
-  return ExportCsr(*state_, rows, state_->groups[group.value()], buffers);
+  return ExportCsr(*state_, rows, state_->groups[group.value()], tier, buffers);
 }
 
 absl::Status KvCacheManager::ExportPaddedPageTable(
     StepId step, GroupId group, const PaddedPageTableBuffers& buffers,
     Tier tier) const {
   PAGED_KV_RETURN_IF_ERROR(CheckGroup(*state_, group));
-  PAGED_KV_RETURN_IF_ERROR(CheckTier(tier));
+  PAGED_KV_RETURN_IF_ERROR(CheckTier(*state_, tier));
   PAGED_KV_ASSIGN_OR_RETURN(const internal::TableRows rows,
                             internal::TableRows::OfStep(*state_, step));
-  return ExportPadded(*state_, rows, state_->groups[group.value()], buffers);
+  return ExportPadded(*state_, rows, state_->groups[group.value()], tier,
+                      buffers);
 }
 
-absl::Status KvCacheManager::ExportSlotMapping(
-    StepId step, GroupId group, absl::Span<int64_t> slots) const {
+absl::Status KvCacheManager::ExportSlotMapping(StepId step, GroupId group,
+                                               absl::Span<int64_t> slots,
+                                               Tier tier) const {
   PAGED_KV_RETURN_IF_ERROR(CheckGroup(*state_, group));
+  PAGED_KV_RETURN_IF_ERROR(CheckTier(*state_, tier));
   PAGED_KV_ASSIGN_OR_RETURN(const internal::TableRows rows,
                             internal::TableRows::OfStep(*state_, step));
-  return ExportSlots(*state_, rows, state_->groups[group.value()], slots);
+  return ExportSlots(*state_, rows, state_->groups[group.value()], tier, slots);
 }
 
 absl::StatusOr<PageLayout> KvCacheManager::Layout(GroupId group) const {

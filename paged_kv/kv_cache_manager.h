@@ -24,6 +24,7 @@
 #include "absl/types/span.h"
 #include "paged_kv/block_shape.h"
 #include "paged_kv/cache_event.h"
+#include "paged_kv/cache_results.h"
 #include "paged_kv/cache_stats.h"
 #include "paged_kv/key_extras.h"
 #include "paged_kv/kv_cache_options.h"
@@ -37,32 +38,6 @@ namespace paged_kv {
 namespace internal {
 struct CacheState;
 }  // namespace internal
-
-// Answer of Lookup(): prompt tokens whose K/V the cache has.
-struct Prefix {
-  TokenCount hit_tokens;
-};
-
-struct SequenceInfo {
-  TokenCount tokens;         // computed or in flight
-  TokenCount written;        // of these, retired
-  TokenCount known;          // whose values are known (a prompt's may be ahead)
-  TokenCount lookahead;      // unaccepted draft slots
-  TokenCount cached_tokens;  // found in the cache at admission
-};
-
-struct PageTableSize {
-  size_t sequences = 0;
-  size_t pages = 0;          // entries of the CSR form
-  size_t pages_per_row = 0;  // width of the padded form
-};
-
-// Answer of Allocate() and Append(): one sequence, one committed step.
-struct Admission {
-  SequenceId id;
-  StepId step;
-  TokenCount cached_tokens;
-};
 
 // Manages the blocks of many sequences in fixed pools: who holds which block,
 // which content is shared, what is evicted. Knows tokens and ids, never
@@ -162,6 +137,46 @@ class KvCacheManager {
                             KeyExtras extras = {});
   absl::Status Unpin(PinId pin);
 
+  // ---- The device tier (KvCacheOptions::device) ----
+  //
+  // A sequence is at home in host memory, where it begins, or on the device:
+  // there its steps write and read. The calls return transfers to be carried
+  // out, in any order; the span is valid until the next of them. Each is to be
+  // reported to FinishTransfer(), also if its sequence was freed: until then
+  // its pages are nobody else's. FailedPrecondition without a device tier.
+
+  // Makes the device the home of the sequences; uploads what it lacks. "Not
+  // now" answers steps planned on them until their uploads have finished.
+  // Steps that still write them in host memory may be in flight (hand-off:
+  // TierTransfer::after_step).
+  absl::StatusOr<absl::Span<const TierTransfer>> SwapIn(
+      absl::Span<const SequenceId> ids);
+  // Keeps copies of the whole blocks of their first `tokens` tokens on the
+  // device, while host memory stays their home: for prompts that are still
+  // being computed, and for attention by device and host together.
+  absl::StatusOr<absl::Span<const TierTransfer>> SwapInPrefix(
+      absl::Span<const SequenceId> ids, TokenCount tokens);
+  // Makes host memory the home of the sequences and gives their pages on the
+  // device up; downloads what only these hold. FailedPrecondition while a step
+  // that writes them there is in flight. Also repeats downloads that failed.
+  absl::StatusOr<absl::Span<const TierTransfer>> SwapOut(
+      absl::Span<const SequenceId> ids);
+  // Downloads at most so many pages of each split, oldest first, which no
+  // sequence on the device uses and which cannot be evicted because nothing
+  // else holds their K/V.
+  absl::StatusOr<absl::Span<const TierTransfer>> WriteBack(BlockCount pages);
+
+  // The transfer has ended; `moved`: all its bytes are where they should be. If
+  // not, an upload takes its block, and those after it, from the device (swap
+  // in again); a download leaves the K/V on the device (swap out again).
+  // NotFound if none is in flight.
+  absl::Status FinishTransfer(TransferId id, bool moved);
+
+  // Where the K/V of each block of BlockTable(id, group) is; returns how many
+  // there are. InvalidArgument if `blocks` is shorter.
+  absl::StatusOr<size_t> ExportResidency(
+      SequenceId id, GroupId group, absl::Span<BlockResidency> blocks) const;
+
   // ---- What kernels need ----
 
   // Sizes of the exports of `step`.
@@ -171,7 +186,8 @@ class KvCacheManager {
   // its order, its new tokens and drafts included; the pages stay valid until
   // the step retires. InvalidArgument if an array is too short.
   // FailedPrecondition if a later step, Truncate or Free has changed one of
-  // the sequences since: export before you commit the next step.
+  // the sequences since: export before you commit the next step; and if K/V of
+  // theirs is not valid in the tier.
   absl::StatusOr<PageTable> ExportPageTable(StepId step, GroupId group,
                                             const PageTableBuffers& buffers,
                                             Tier tier = Tier::kHost) const;
@@ -182,7 +198,8 @@ class KvCacheManager {
   // slots [rows of all sequences]: page * block_tokens + offset of each new
   // token and draft, in order. Same errors.
   absl::Status ExportSlotMapping(StepId step, GroupId group,
-                                 absl::Span<int64_t> slots) const;
+                                 absl::Span<int64_t> slots,
+                                 Tier tier = Tier::kHost) const;
 
   // The same for any living sequences, as they are now.
   absl::StatusOr<PageTableSize> TableSize(absl::Span<const SequenceId> ids,

@@ -19,6 +19,7 @@ constexpr uint32_t kMaxChunkTokens = 1u << 16;
 constexpr uint32_t kMaxTokens = 1u << 30;
 constexpr uint32_t kMaxSequences = 1u << 24;
 constexpr uint32_t kMaxSteps = 64;
+constexpr uint32_t kMaxDeviceSplits = 256;
 
 absl::Status CheckRange(const char* field, uint64_t value, uint64_t low,
                         uint64_t high) {
@@ -70,6 +71,21 @@ absl::Status CheckGroups(const KvCacheOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status CheckDevice(const KvCacheOptions& options) {
+  const DeviceTierOptions& device = options.device;
+  PAGED_KV_RETURN_IF_ERROR(CheckRange("device.pages", device.pages.value(), 0,
+                                      options.host_blocks.value()));
+  PAGED_KV_RETURN_IF_ERROR(
+      CheckRange("device.splits", device.splits, 1, kMaxDeviceSplits));
+  if (device.pages.value() % device.splits != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("KvCacheOptions::device.pages is ", device.pages.value(),
+                     ", must be a multiple of device.splits, ", device.splits));
+  }
+  return CheckRange("device.watermark_pages", device.watermark_pages.value(), 0,
+                    kMaxBlocks);
+}
+
 absl::Status CheckMemory(const KvCacheOptions& options) {
   const size_t layouts = options.layouts.size();
   if (options.memory > MemoryMode::kOwnMemory) {
@@ -99,6 +115,7 @@ absl::Status CheckMemory(const KvCacheOptions& options) {
 
 absl::Status Validate(const KvCacheOptions& options) {
   PAGED_KV_RETURN_IF_ERROR(CheckGroups(options));
+  PAGED_KV_RETURN_IF_ERROR(CheckDevice(options));
   PAGED_KV_RETURN_IF_ERROR(CheckMemory(options));
   PAGED_KV_RETURN_IF_ERROR(
       CheckRange("max_sequences", options.max_sequences, 1, kMaxSequences));

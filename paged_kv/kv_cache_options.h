@@ -27,6 +27,21 @@ enum class MemoryMode : uint8_t {
   kOwnMemory,     // the manager: host memory, 2 MiB-aligned from 2 MiB on
 };
 
+// Pages on a device, beside those in host memory. Off by default.
+struct DeviceTierOptions {
+  // Pages per group; a pool shared by k groups has k times as many. 0: no
+  // device. At most host_blocks: each page belongs to a block.
+  BlockCount pages{0};
+  // Parts that the device's memory is divided into. Block i of a sequence has
+  // its page in split i % splits, and each split has a range of pages of its
+  // own: [s * n / splits, (s + 1) * n / splits) of a pool's n pages. `pages`
+  // must be a multiple.
+  uint32_t splits = 1;
+  // SwapIn leaves at least this many pages of each split for the growth of
+  // sequences on the device; growth itself may use them.
+  BlockCount watermark_pages{0};
+};
+
 // 64-bit hash of `bytes` bytes at `data`. A collision costs a comparison,
 // never a wrong hit.
 using HashFunction = uint64_t (*)(uint64_t seed, const void* data,
@@ -45,6 +60,7 @@ struct KvCacheOptions {
   uint32_t max_tokens_per_sequence = 32768;
   // Committed and not yet retired; 1 for synchronous engines.
   uint32_t max_steps_in_flight = 2;
+  DeviceTierOptions device;
 
   // ---- Behaviour ----
 

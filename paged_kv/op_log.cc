@@ -34,6 +34,11 @@ Outcome OutcomeOf(const absl::StatusOr<Id>& result) {
   return {result.status().code(), result.ok() ? result->value() : 0};
 }
 
+Outcome OutcomeOf(
+    const absl::StatusOr<absl::Span<const TierTransfer>>& result) {
+  return {result.status().code(), result.ok() ? result->size() : 0};
+}
+
 Outcome ApplyCommit(const OpRecord& record, KvCacheManager* manager) {
   std::vector<std::vector<KeyExtra>> extras;
   const std::vector<StepRequest> requests =
@@ -105,6 +110,18 @@ Outcome Apply(const OpRecord& record, KvCacheManager* manager) {
       return OutcomeOf(manager->Unpin(PinId(record.id)));
     case OpKind::kDrainEvents:
       return ApplyDrain(record, manager);
+    case OpKind::kSwapIn:
+      return OutcomeOf(
+          number == UINT32_MAX
+              ? manager->SwapIn(record.sequences)
+              : manager->SwapInPrefix(record.sequences, TokenCount(number)));
+    case OpKind::kSwapOut:
+      return OutcomeOf(manager->SwapOut(record.sequences));
+    case OpKind::kWriteBack:
+      return OutcomeOf(manager->WriteBack(BlockCount(number)));
+    case OpKind::kFinishTransfer:
+      return OutcomeOf(
+          manager->FinishTransfer(TransferId(record.id), record.moved));
   }
   PAGED_KV_CHECK(false);
 }
@@ -128,6 +145,7 @@ uint64_t SaturatedSum(uint64_t a, uint64_t b) {
 // tables of every sequence, metadata and tokens of every block.
 uint64_t EstimateMetadataBytes(const KvCacheOptions& options) {
   constexpr uint64_t kBytesPerBlock = 128;
+  constexpr uint64_t kBytesPerDevicePage = 128;
   constexpr uint64_t kBytesPerEvent = sizeof(CacheEvent);
   uint64_t per_token = sizeof(TokenId);
   uint64_t per_block = 0;
@@ -144,6 +162,11 @@ uint64_t EstimateMetadataBytes(const KvCacheOptions& options) {
   bytes = SaturatedSum(
       bytes, SaturatedProduct(options.max_steps_in_flight, bytes / 8));
   bytes = SaturatedSum(bytes, options.index_extra_bytes);
+  bytes = SaturatedSum(
+      bytes,
+      SaturatedProduct(
+          SaturatedProduct(options.device.pages.value(), kBytesPerDevicePage),
+          options.groups.size() * (uint64_t{options.max_steps_in_flight} + 2)));
   bytes = SaturatedSum(
       bytes, SaturatedProduct(options.event_capacity, kBytesPerEvent));
   return SaturatedSum(bytes, SaturatedProduct(options.max_pins, per_sequence));

@@ -58,6 +58,14 @@ const char* OpKindName(OpKind kind) {
       return "Unpin";
     case OpKind::kDrainEvents:
       return "DrainEvents";
+    case OpKind::kSwapIn:
+      return "SwapIn";
+    case OpKind::kSwapOut:
+      return "SwapOut";
+    case OpKind::kWriteBack:
+      return "WriteBack";
+    case OpKind::kFinishTransfer:
+      return "FinishTransfer";
   }
   PAGED_KV_CHECK(false);
 }
@@ -142,6 +150,9 @@ std::string EncodeOptions(const KvCacheOptions& options) {
   PutVarint(options.event_capacity, &payload);
   PutBytes(options.digest_domain, &payload);
   PutVarint(options.hash_seed, &payload);
+  PutVarint(options.device.pages.value(), &payload);
+  PutVarint(options.device.splits, &payload);
+  PutVarint(options.device.watermark_pages.value(), &payload);
   return payload;
 }
 

@@ -44,6 +44,10 @@ enum class OpKind : uint8_t {
   kPin = 11,
   kUnpin = 12,
   kDrainEvents = 13,
+  kSwapIn = 14,  // SwapInPrefix, too
+  kSwapOut = 15,
+  kWriteBack = 16,
+  kFinishTransfer = 17,
 };
 
 const char* OpKindName(OpKind kind);
@@ -72,15 +76,18 @@ struct OpRequest {
 struct OpRecord {
   OpKind kind = OpKind::kFreeAll;
   absl::StatusCode code = absl::StatusCode::kOk;
-  uint64_t result = 0;          // id returned; kDrainEvents: events moved
+  uint64_t result = 0;          // id returned; kDrainEvents: events moved;
+                                // swaps: transfers started
   uint64_t id = 0;              // sequence, step or pin of the call
   uint64_t number = 0;          // kMarkWritten: layer; kSetTokens: position;
-                                // kTruncate: tokens; kDrainEvents: room
+                                // kTruncate, kSwapIn: tokens; kWriteBack:
+                                // pages; kDrainEvents: room
   std::vector<TokenId> tokens;  // kSetTokens, kAccept, kPin
   std::vector<OpExtra> extras;  // kPin
   bool fitting = false;         // kCommit: of a PlanFitting()
+  bool moved = false;           // kFinishTransfer
   std::vector<OpRequest> requests;    // kCommit
-  std::vector<SequenceId> sequences;  // kCommit: of the step
+  std::vector<SequenceId> sequences;  // kCommit: of the step; of a swap
 };
 
 // Views into `record` for calls of the manager. They borrow from it.

@@ -14,7 +14,7 @@
 namespace paged_kv::internal {
 
 inline constexpr absl::string_view kOpLogMagic = "PagedKV operation log";
-inline constexpr uint64_t kOpLogVersion = 1;
+inline constexpr uint64_t kOpLogVersion = 2;
 
 // ---- Writing: appends to *out ----
 

@@ -156,6 +156,23 @@ void ReadBody(FieldReader* in, OpRecord* record) {
       record->result = in->Number();
       record->number = in->Number();
       return;
+    case OpKind::kSwapIn:
+      record->result = in->Number();
+      record->sequences = in->SequenceIds();
+      record->number = in->Number32();
+      return;
+    case OpKind::kSwapOut:
+      record->result = in->Number();
+      record->sequences = in->SequenceIds();
+      return;
+    case OpKind::kWriteBack:
+      record->result = in->Number();
+      record->number = in->Number32();
+      return;
+    case OpKind::kFinishTransfer:
+      record->id = in->Number();
+      record->moved = in->Bool();
+      return;
   }
 }
 
@@ -178,6 +195,9 @@ LoggedOptions ReadOptionFields(FieldReader* in) {
   options.event_capacity = in->Number32();
   options.digest_domain = in->Bytes();
   options.hash_seed = in->Number();
+  options.device.pages = BlockCount(in->Number32());
+  options.device.splits = in->Number32();
+  options.device.watermark_pages = BlockCount(in->Number32());
   if (logged.eviction == LoggedEviction::kLru) {
     options.eviction = &MakeLruPolicy;
   } else if (logged.eviction == LoggedEviction::kSegmentedLru) {
@@ -224,7 +244,7 @@ absl::StatusOr<OpRecord> OpLogReader::Next() {
   record.code = static_cast<absl::StatusCode>(
       in.Number(static_cast<uint64_t>(absl::StatusCode::kUnauthenticated)));
   if (in.ok() && kind >= static_cast<uint64_t>(OpKind::kCommit) &&
-      kind <= static_cast<uint64_t>(OpKind::kDrainEvents)) {
+      kind <= static_cast<uint64_t>(OpKind::kFinishTransfer)) {
     record.kind = static_cast<OpKind>(kind);
     ReadBody(&in, &record);
     if (in.AtEnd()) return record;

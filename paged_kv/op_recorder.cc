@@ -23,6 +23,11 @@ void PutResult(const absl::StatusOr<Id>& result, std::string* payload) {
   PutVarint(result.ok() ? result->value() : 0, payload);
 }
 
+void PutIds(absl::Span<const SequenceId> ids, std::string* payload) {
+  PutVarint(ids.size(), payload);
+  for (SequenceId id : ids) PutVarint(id.value(), payload);
+}
+
 }  // namespace
 
 std::string EncodeRequests(absl::Span<const StepRequest> requests,
@@ -132,6 +137,38 @@ void OpRecorder::WriteDrainEvents(size_t room, size_t moved) {
   std::string payload = Begin(OpKind::kDrainEvents, absl::OkStatus());
   PutVarint(moved, &payload);
   PutVarint(room, &payload);
+  Append(payload);
+}
+
+void OpRecorder::WriteSwapIn(absl::Span<const SequenceId> ids, uint32_t tokens,
+                             const Transfers& result) {
+  std::string payload = Begin(OpKind::kSwapIn, result.status());
+  PutVarint(result.ok() ? result->size() : 0, &payload);
+  PutIds(ids, &payload);
+  PutVarint(tokens, &payload);
+  Append(payload);
+}
+
+void OpRecorder::WriteSwapOut(absl::Span<const SequenceId> ids,
+                              const Transfers& result) {
+  std::string payload = Begin(OpKind::kSwapOut, result.status());
+  PutVarint(result.ok() ? result->size() : 0, &payload);
+  PutIds(ids, &payload);
+  Append(payload);
+}
+
+void OpRecorder::WriteWriteBack(BlockCount pages, const Transfers& result) {
+  std::string payload = Begin(OpKind::kWriteBack, result.status());
+  PutVarint(result.ok() ? result->size() : 0, &payload);
+  PutVarint(pages.value(), &payload);
+  Append(payload);
+}
+
+void OpRecorder::WriteFinishTransfer(TransferId id, bool moved,
+                                     const absl::Status& result) {
+  std::string payload = Begin(OpKind::kFinishTransfer, result);
+  PutVarint(id.value(), &payload);
+  PutVarint(moved ? 1 : 0, &payload);
   Append(payload);
 }
 

@@ -17,6 +17,7 @@
 #include "paged_kv/kv_cache_options.h"
 #include "paged_kv/op_log.h"
 #include "paged_kv/step.h"
+#include "paged_kv/tier_transfer.h"
 #include "paged_kv/types.h"
 
 namespace paged_kv::internal {
@@ -90,7 +91,29 @@ class OpRecorder {
     if (enabled()) WriteDrainEvents(room, moved);
   }
 
+  using Transfers = absl::StatusOr<absl::Span<const TierTransfer>>;
+  // `tokens`: UINT32_MAX for all.
+  void SwapIn(absl::Span<const SequenceId> ids, uint32_t tokens,
+              const Transfers& result) {
+    if (enabled()) WriteSwapIn(ids, tokens, result);
+  }
+  void SwapOut(absl::Span<const SequenceId> ids, const Transfers& result) {
+    if (enabled()) WriteSwapOut(ids, result);
+  }
+  void WriteBack(BlockCount pages, const Transfers& result) {
+    if (enabled()) WriteWriteBack(pages, result);
+  }
+  void FinishTransfer(TransferId id, bool moved, const absl::Status& result) {
+    if (enabled()) WriteFinishTransfer(id, moved, result);
+  }
+
  private:
+  void WriteSwapIn(absl::Span<const SequenceId> ids, uint32_t tokens,
+                   const Transfers& result);
+  void WriteSwapOut(absl::Span<const SequenceId> ids, const Transfers& result);
+  void WriteWriteBack(BlockCount pages, const Transfers& result);
+  void WriteFinishTransfer(TransferId id, bool moved,
+                           const absl::Status& result);
   void WriteCommit(absl::string_view requests,
                    absl::Span<const PlannedSequence> sequences, StepId step);
   void WriteRetire(StepId step, const absl::Status& result);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "paged_kv/check.h"
+#include "paged_kv/residency.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::internal {
@@ -35,15 +36,64 @@ int32_t FirstToken(const GroupGeometry& group, uint32_t first) {
              : static_cast<int32_t>(first * group.block_tokens);
 }
 
+// A block's page in the tier. REQUIRES: CheckResidency().
+uint32_t PageIn(Tier tier, const DeviceTier* device, BlockId block) {
+  return tier == Tier::kHost ? block.value() : device->PageOf(block);
+}
+
+// Whether the pages of all rows may be read in the tier.
+absl::Status CheckResidency(const CacheState& state, const TableRows& rows,
+                            const GroupGeometry& group, Tier tier) {
+  const DeviceTier* device = state.TierOf(state.PoolOf(group));
+  if (device == nullptr) return absl::OkStatus();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const TableRow row = rows[i];
+    const BlockId* table = state.sequences.blocks(row.slot, group);
+    const uint64_t id = state.sequences.IdOf(row.slot).value();
+    if (tier == Tier::kDevice && !IsOnDevice(state.sequences.at(row.slot))) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "sequence ", id, " is not at home on the device; SwapIn it"));
+    }
+    uint32_t pages = 0, moving = 0, missing = 0;
+    group.ForEachHeldRun(
+        FirstOf(state, row.slot, group), group.BlocksFor(row.tokens),
+        [&](uint32_t begin, uint32_t end) {
+          for (uint32_t b = begin; b < end; ++b) {
+            const BlockId block = table[b];
+            ++pages;
+            if (tier == Tier::kHost ? device->HostValid(block)
+                                    : device->DeviceValid(block)) {
+              continue;
+            }
+            ++(device->InTransfer(block) ? moving : missing);
+          }
+        });
+    if (moving + missing == 0) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "sequence ", id, ": of its ", pages, " pages ", moving + missing,
+        tier == Tier::kHost ? " are newer on the device, "
+                            : " are not valid on the device, ",
+        moving, " of these on their way"));
+  }
+  return absl::OkStatus();
+}
+
 // Copies a row's pages to `target`; the caller has checked the room.
 void CopyPages(const CacheState& state, const TableRow& row,
-               const GroupGeometry& group, int32_t* target) {
+               const GroupGeometry& group, Tier tier, int32_t* target) {
   const BlockId* table = state.sequences.blocks(row.slot, group);
+  const DeviceTier* device = state.TierOf(state.PoolOf(group));
   group.ForEachHeldRun(
       FirstOf(state, row.slot, group), group.BlocksFor(row.tokens),
       [&](uint32_t begin, uint32_t end) {
-        std::memcpy(target, table + begin, (end - begin) * sizeof(int32_t));
-        target += end - begin;
+        if (tier == Tier::kHost) {
+          std::memcpy(target, table + begin, (end - begin) * sizeof(int32_t));
+          target += end - begin;
+          return;
+        }
+        for (; begin < end; ++begin) {
+          *target++ = static_cast<int32_t>(device->PageOf(table[begin]));
+        }
       });
 }
 
@@ -120,8 +170,9 @@ PageTableSize SizeOf(const CacheState& state, const TableRows& rows,
 
 absl::StatusOr<PageTable> ExportCsr(const CacheState& state,
                                     const TableRows& rows,
-                                    const GroupGeometry& group,
+                                    const GroupGeometry& group, Tier tier,
                                     const PageTableBuffers& buffers) {
+  PAGED_KV_RETURN_IF_ERROR(CheckResidency(state, rows, group, tier));
   const size_t n = rows.size();
   PAGED_KV_RETURN_IF_ERROR(CheckLength("indptr", buffers.indptr.size(), n + 1));
   PAGED_KV_RETURN_IF_ERROR(
@@ -135,7 +186,7 @@ absl::StatusOr<PageTable> ExportCsr(const CacheState& state,
   for (size_t i = 0; i < n; ++i) {
     const TableRow row = rows[i];
     buffers.indptr[i] = static_cast<int32_t>(pages);
-    CopyPages(state, row, group, buffers.page_indices.data() + pages);
+    CopyPages(state, row, group, tier, buffers.page_indices.data() + pages);
     const uint32_t row_pages = PagesOf(state, row, group);
     pages += row_pages;
     buffers.last_page_tokens[i] = LastPageTokens(row, group, row_pages);
@@ -154,8 +205,9 @@ absl::StatusOr<PageTable> ExportCsr(const CacheState& state,
 }
 
 absl::Status ExportPadded(const CacheState& state, const TableRows& rows,
-                          const GroupGeometry& group,
+                          const GroupGeometry& group, Tier tier,
                           const PaddedPageTableBuffers& buffers) {
+  PAGED_KV_RETURN_IF_ERROR(CheckResidency(state, rows, group, tier));
   const size_t n = rows.size();
   const size_t needed = SizeOf(state, rows, group).pages_per_row;
   const auto width = static_cast<size_t>(std::max(buffers.width, 0));
@@ -168,7 +220,7 @@ absl::Status ExportPadded(const CacheState& state, const TableRows& rows,
   for (size_t i = 0; i < n; ++i) {
     const TableRow row = rows[i];
     int32_t* target = buffers.page_indices.data() + i * width;
-    CopyPages(state, row, group, target);
+    CopyPages(state, row, group, tier, target);
     std::fill(target + PagesOf(state, row, group), target + width,
               buffers.padding);
     buffers.tokens[i] = static_cast<int32_t>(row.tokens);
@@ -178,8 +230,10 @@ absl::Status ExportPadded(const CacheState& state, const TableRows& rows,
 }
 
 absl::Status ExportSlots(const CacheState& state, const TableRows& rows,
-                         const GroupGeometry& group,
+                         const GroupGeometry& group, Tier tier,
                          absl::Span<int64_t> slots) {
+  PAGED_KV_RETURN_IF_ERROR(CheckResidency(state, rows, group, tier));
+  const DeviceTier* device = state.TierOf(state.PoolOf(group));
   const PlanRecord& record = *rows.record();
   size_t needed = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -193,7 +247,7 @@ absl::Status ExportSlots(const CacheState& state, const TableRows& rows,
     const uint32_t first = record.sequences[i].first_new.value();
     for (uint32_t position = first; position < row.tokens; ++position) {
       const BlockId block = table[position / group.block_tokens];
-      *target++ = int64_t{block.value()} * group.block_tokens +
+      *target++ = int64_t{PageIn(tier, device, block)} * group.block_tokens +
                   position % group.block_tokens;
     }
   }

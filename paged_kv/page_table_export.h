@@ -46,17 +46,19 @@ class TableRows {
 
 PageTableSize SizeOf(const CacheState& state, const TableRows& rows,
                      const GroupGeometry& group);
-// InvalidArgument if an array is too short.
+// InvalidArgument if an array is too short. FailedPrecondition if K/V of a row
+// is not valid in the tier, or a row is not at home on the device.
 absl::StatusOr<PageTable> ExportCsr(const CacheState& state,
                                     const TableRows& rows,
-                                    const GroupGeometry& group,
+                                    const GroupGeometry& group, Tier tier,
                                     const PageTableBuffers& buffers);
 absl::Status ExportPadded(const CacheState& state, const TableRows& rows,
-                          const GroupGeometry& group,
+                          const GroupGeometry& group, Tier tier,
                           const PaddedPageTableBuffers& buffers);
 // REQUIRES: rows are of a step.
 absl::Status ExportSlots(const CacheState& state, const TableRows& rows,
-                         const GroupGeometry& group, absl::Span<int64_t> slots);
+                         const GroupGeometry& group, Tier tier,
+                         absl::Span<int64_t> slots);
 
 }  // namespace paged_kv::internal
 

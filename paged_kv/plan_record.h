@@ -48,6 +48,7 @@ struct PlanRecord {
   LazyStack<PlanEntry> entries;  // parallel to sequences
   LazyStack<NewBlock> new_blocks;
   LazyStack<BlockCopy> copies;
+  LazyStack<TierTransfer> transfers;
   std::string encoded_requests;  // for the operation log
 
   void Clear() {
@@ -55,13 +56,15 @@ struct PlanRecord {
     entries.clear();
     new_blocks.clear();
     copies.clear();
+    transfers.clear();
     encoded_requests.clear();
     layers_written = 0;
   }
   StepView View() const {
     return {absl::MakeSpan(sequences.data(), sequences.size()),
             absl::MakeSpan(new_blocks.data(), new_blocks.size()),
-            absl::MakeSpan(copies.data(), copies.size())};
+            absl::MakeSpan(copies.data(), copies.size()),
+            absl::MakeSpan(transfers.data(), transfers.size())};
   }
 };
 

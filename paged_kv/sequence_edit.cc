@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "paged_kv/block_lifecycle.h"
 #include "paged_kv/check.h"
+#include "paged_kv/residency.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::internal {
@@ -21,12 +22,13 @@ void ReleaseFrom(CacheState* state, uint32_t slot, uint32_t g, uint32_t keep) {
   BlockPool& pool = state->PoolOf(group);
   BlockId* table = state->sequences.blocks(slot, group);
   BlockTableExtent& extent = state->sequences.extent(slot, g);
-  const uint32_t priority = state->sequences.at(slot).priority;
+  const Sequence& sequence = state->sequences.at(slot);
   while (extent.size > keep) {
     const BlockId block = table[--extent.size];
     if (block == kNoBlock) continue;  // released by a window
     table[extent.size] = kNoBlock;
-    ReleaseBlock(state, &pool, block, priority);
+    if (IsSeated(sequence, group, extent.size)) Unseat(state, pool, block);
+    ReleaseBlock(state, &pool, block, sequence.priority);
   }
 }
 
@@ -167,6 +169,8 @@ absl::Status TruncateSequence(CacheState* state, uint32_t slot,
         " has released those before ", first));
   }
   RewindIndex(state, slot, tokens);
+  // What host memory is going to be written in has no seat.
+  if (!IsOnDevice(sequence)) UnseatFrom(state, slot, tokens);
   for (uint32_t g = 0; g < state->groups.size(); ++g) {
     const GroupGeometry& group = state->groups[g];
     ReleaseFrom(state, slot, g, group.BlocksFor(tokens));
@@ -228,6 +232,7 @@ absl::StatusOr<uint32_t> ForkSequence(CacheState* state, uint32_t parent) {
       if (from[i] != kNoBlock) pool.AddRef(from[i]);
     }
   }
+  SeatFork(state, slot);
   return slot;
 }
 

@@ -37,6 +37,12 @@ struct Sequence {
   uint32_t indexed_chunks;
   PrefixCursor cursor;
 
+  // Whole blocks below this many tokens are seated on the device (residency.h).
+  uint32_t seated_tokens;
+  // Some of its K/V may not have arrived in the tier where the sequence is.
+  bool settling;
+
+  uint64_t swap_ticket;  // of the last swap that names it
   uint64_t table_epoch;  // changes whenever an exported table would
   uint64_t plan_ticket;  // of the last plan that names it
   uint64_t last_step;    // the latest step that it is in; 0: none

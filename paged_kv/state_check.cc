@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "paged_kv/status_macros.h"
+#include "paged_kv/tier_check.h"
 
 namespace paged_kv::internal {
 namespace {
@@ -144,6 +145,7 @@ void AddSequence(const CacheState& state, uint32_t slot, Fingerprint* print) {
   print->Add(sequence.cached);
   print->Add(sequence.indexed_chunks);
   print->Add(sequence.share);
+  print->Add(sequence.seated_tokens);
   print->Add(sequence.priority);
   const absl::string_view extras = state.sequences.ExtrasOf(slot);
   print->Add(extras.data(), extras.size());
@@ -197,18 +199,29 @@ absl::Status CheckState(const CacheState& state) {
                          " references, tables have ", refs[p][i]));
       }
     }
-    if (state.steps_in_flight() == 0 && state.pools[p]->quarantined() > 0) {
+    const uint32_t waiting =
+        state.pools[p]->quarantined() -
+        state.pools[p]->quarantined(state.TransferQuarantine());
+    if (state.steps_in_flight() == 0 && waiting > 0) {
       return absl::InternalError(
-          absl::StrCat("pool ", p, " has ", state.pools[p]->quarantined(),
+          absl::StrCat("pool ", p, " has ", waiting,
                        " blocks in quarantine and no step in flight"));
     }
   }
+  PAGED_KV_RETURN_IF_ERROR(CheckTiers(state));
   return state.index->CheckInvariants(pins);
 }
 
 uint64_t FingerprintOf(const CacheState& state) {
   Fingerprint print;
   for (const auto& pool : state.pools) AddPool(*pool, &print);
+  for (const auto& tier : state.tiers) {
+    VisitTierState(*tier, [&](uint32_t number) { print.Add(number); });
+    print.Add(tier->evictions());
+  }
+  print.Add(state.uploads_started);
+  print.Add(state.downloads_started);
+  print.Add(state.transfers_failed);
   for (uint32_t slot = 0; slot < state.sequences.slots(); ++slot) {
     if (state.sequences.at(slot).alive) AddSequence(state, slot, &print);
   }

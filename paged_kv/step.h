@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "paged_kv/eviction_policy.h"
 #include "paged_kv/key_extras.h"
+#include "paged_kv/tier_transfer.h"
 #include "paged_kv/types.h"
 
 namespace paged_kv {
@@ -92,6 +93,8 @@ struct NewBlock {
   GroupId group;
   uint32_t logical = 0;  // place in the sequence's block table
   BlockId block;
+  // Of a sequence on the device: its page there, once the step is committed.
+  uint32_t device_page = kNoPage;
 };
 
 // Copy-on-write: before the step writes, copy the filled slots of `source` to
@@ -103,6 +106,11 @@ struct BlockCopy {
   BlockId source;
   BlockId target;
   uint32_t filled_tokens = 0;
+  // Where the copy is made, known once the step is committed. In host memory
+  // the pages are those of the blocks, which is what they are here.
+  Tier tier = Tier::kHost;
+  uint32_t source_page = kNoPage;
+  uint32_t target_page = kNoPage;
 };
 
 // Plain data of a step. The arrays belong to the manager and live until the
@@ -111,6 +119,9 @@ struct StepView {
   absl::Span<const PlannedSequence> sequences;
   absl::Span<const NewBlock> new_blocks;
   absl::Span<const BlockCopy> copies;
+  // Once committed: what an admission found in the cache that is valid on the
+  // device alone. To be moved before the step runs (KvCacheManager::SwapIn).
+  absl::Span<const TierTransfer> transfers;
 };
 
 namespace internal {

@@ -8,7 +8,9 @@
 #include "paged_kv/block_lifecycle.h"
 #include "paged_kv/check.h"
 #include "paged_kv/prefix_lookup.h"
+#include "paged_kv/residency.h"
 #include "paged_kv/sequence_edit.h"
+#include "paged_kv/tier_swap.h"
 
 namespace paged_kv::internal {
 namespace {
@@ -16,7 +18,7 @@ namespace {
 // Opens the sequence of an admission with its cached prefix. Hits come before
 // any eviction of the step, so that none of them can be evicted.
 void OpenSequence(CacheState* state, const PlannedSequence& planned,
-                  const PlanEntry& entry) {
+                  const PlanEntry& entry, PlanRecord* record) {
   Sequence& sequence = state->sequences.Open(entry.slot, /*is_pin=*/false);
   PAGED_KV_CHECK(state->sequences.IdOf(entry.slot) == planned.id);
   const uint32_t cached = planned.cached_tokens.value();
@@ -24,6 +26,7 @@ void OpenSequence(CacheState* state, const PlannedSequence& planned,
   sequence.priority = entry.priority;
   sequence.extra_bytes = entry.extra_bytes;
   HoldPrefix(state, entry.slot, {cached, entry.cursor});
+  StartDownloads(state, entry.slot, &record->transfers);
   ++state->sequences_admitted;
   state->prompt_tokens += entry.prompt_tokens;
   state->hit_tokens += cached;
@@ -31,7 +34,7 @@ void OpenSequence(CacheState* state, const PlannedSequence& planned,
 
 void TakeBlocks(CacheState* state, PlanRecord* record) {
   for (size_t i = 0; i < record->new_blocks.size(); ++i) {
-    const NewBlock& planned = record->new_blocks[i];
+    NewBlock& planned = record->new_blocks[i];
     const uint32_t slot = record->entries[planned.sequence].slot;
     const uint32_t g = planned.group.value();
     const GroupGeometry& group = state->groups[g];
@@ -39,9 +42,13 @@ void TakeBlocks(CacheState* state, PlanRecord* record) {
     PAGED_KV_CHECK(block == planned.block);
     state->sequences.blocks(slot, group)[planned.logical] = block;
     state->sequences.extent(slot, g).size = planned.logical + 1;
+    if (IsOnDevice(state->sequences.at(slot))) {
+      planned.device_page =
+          SeatNewBlock(state, slot, g, planned.logical, block);
+    }
   }
   for (size_t i = 0; i < record->copies.size(); ++i) {
-    const BlockCopy& copy = record->copies[i];
+    BlockCopy& copy = record->copies[i];
     const uint32_t slot = record->entries[copy.sequence].slot;
     const GroupGeometry& group = state->groups[copy.group.value()];
     BlockPool& pool = state->PoolOf(group);
@@ -50,6 +57,15 @@ void TakeBlocks(CacheState* state, PlanRecord* record) {
     const uint32_t logical =
         record->sequences[copy.sequence].first_new.value() / group.block_tokens;
     state->sequences.blocks(slot, group)[logical] = block;
+    copy.source_page = copy.source.value();
+    copy.target_page = copy.target.value();
+    if (IsOnDevice(state->sequences.at(slot))) {
+      copy.tier = Tier::kDevice;
+      copy.source_page = state->TierOf(pool)->PageOf(copy.source);
+      copy.target_page =
+          SeatNewBlock(state, slot, copy.group.value(), logical, block);
+      Unseat(state, pool, copy.source);
+    }
     ++state->blocks_copied;
     ReleaseBlock(state, &pool, copy.source, state->sequences.at(slot).priority);
   }
@@ -72,7 +88,7 @@ void UnshareTail(CacheState* state, const PlannedSequence& planned,
 
 // Blocks of windowed groups that no token from `tokens` on attends to.
 void ReleaseOutsideWindow(CacheState* state, uint32_t slot, uint32_t tokens) {
-  const uint32_t priority = state->sequences.at(slot).priority;
+  const Sequence& sequence = state->sequences.at(slot);
   for (uint32_t g = 0; g < state->groups.size(); ++g) {
     const GroupGeometry& group = state->groups[g];
     BlockTableExtent& extent = state->sequences.extent(slot, g);
@@ -82,7 +98,11 @@ void ReleaseOutsideWindow(CacheState* state, uint32_t slot, uint32_t tokens) {
     const uint32_t first = std::max(extent.first, group.sink_blocks);
     // Last first, like Free: what follows is evicted before its prefix.
     for (uint32_t logical = needed; logical-- > first;) {
-      ReleaseBlock(state, &state->PoolOf(group), table[logical], priority);
+      BlockPool& pool = state->PoolOf(group);
+      if (IsSeated(sequence, group, logical)) {
+        Unseat(state, pool, table[logical]);
+      }
+      ReleaseBlock(state, &pool, table[logical], sequence.priority);
       table[logical] = kNoBlock;
     }
     extent.first = needed;
@@ -96,7 +116,7 @@ void CommitStep(CacheState* state, PlanRecord* record) {
   record->state = PlanRecord::State::kInFlight;
   for (size_t i = 0; i < record->entries.size(); ++i) {
     if (record->sequences[i].kind == StepRequest::Kind::kAdmit) {
-      OpenSequence(state, record->sequences[i], record->entries[i]);
+      OpenSequence(state, record->sequences[i], record->entries[i], record);
     }
   }
   TakeBlocks(state, record);
@@ -110,6 +130,8 @@ void CommitStep(CacheState* state, PlanRecord* record) {
     sequence.lookahead = planned.lookahead.value();
     sequence.known = entry.known_after;
     sequence.last_step = record->step.value();
+    NoteWrites(state, entry.slot, planned.first_new.value(),
+               planned.Context().value());
     state->sequences.write_end(entry.slot, record->number) = sequence.tokens;
     UpdateFill(state, entry.slot, planned.first_new.value(), old_end);
     entry.table_epoch = ++sequence.table_epoch;
@@ -130,6 +152,7 @@ void RetireStep(CacheState* state, PlanRecord* record) {
     ReleaseOutsideWindow(state, slot, sequence.written);
   }
   const uint32_t list = record->number;
+  for (const auto& tier : state->tiers) tier->EndQuarantine(list);
   for (const auto& pool : state->pools) {
     for (BlockId block = pool->PopQuarantine(list); block != kNoBlock;
          block = pool->PopQuarantine(list)) {

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "paged_kv/check.h"
 #include "paged_kv/prefix_lookup.h"
+#include "paged_kv/residency.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::internal {
@@ -29,6 +31,7 @@ class Planner {
     for (const auto& pool : state_.pools) {
       available_.push_back(pool->available());
     }
+    CountDevicePages(&state_.split_available);
   }
   ~Planner();
 
@@ -47,6 +50,13 @@ class Planner {
                          bool admission);
   absl::Status CheckRoom(const PoolCounts& needed, const PoolCounts& alone,
                          bool admission) const;
+  // Pages of every [pool][split] that can be taken; none without a device.
+  void CountDevicePages(std::vector<uint32_t>* available) const;
+  // The pages that the sequence, which is on the device, grows by: blocks
+  // [extent.size, BlocksFor(end)) of every group and the copies from `copies`
+  // on. Takes them from what is available if there are enough.
+  absl::Status TakeDevicePages(const PlanEntry& entry, uint32_t end,
+                               size_t copies);
   absl::Status CheckLength(uint64_t tokens, uint64_t reserve) const;
   BlockTableExtent Extent(const PlannedSequence& planned,
                           const PlanEntry& entry, uint32_t g) const;
@@ -169,6 +179,63 @@ absl::Status Planner::CheckRoom(const PoolCounts& needed,
   return absl::OkStatus();
 }
 
+void Planner::CountDevicePages(std::vector<uint32_t>* available) const {
+  for (size_t pool = 0; pool < state_.tiers.size(); ++pool) {
+    const DeviceTier& tier = *state_.tiers[pool];
+    for (uint32_t split = 0; split < tier.splits(); ++split) {
+      (*available)[pool * tier.splits() + split] = tier.available(split);
+    }
+  }
+}
+
+absl::Status Planner::TakeDevicePages(const PlanEntry& entry, uint32_t end,
+                                      size_t copies) {
+  const uint32_t splits = state_.options.device.splits;
+  std::vector<uint32_t>& missing = state_.split_missing;
+  std::vector<uint32_t>& available = state_.split_available;
+  std::fill(missing.begin(), missing.end(), 0);
+  for (uint32_t g = 0; g < state_.groups.size(); ++g) {
+    const GroupGeometry& group = state_.groups[g];
+    const uint32_t first = state_.sequences.extent(entry.slot, g).size;
+    for (uint32_t i = first; i < group.BlocksFor(end); ++i) {
+      ++missing[group.pool * splits + i % splits];
+    }
+  }
+  for (size_t c = copies; c < record_.copies.size(); ++c) {
+    const GroupGeometry& group = state_.groups[record_.copies[c].group.value()];
+    const uint32_t logical =
+        state_.sequences.at(entry.slot).tokens / group.block_tokens;
+    ++missing[group.pool * splits + logical % splits];
+  }
+  for (size_t i = 0; i < missing.size(); ++i) {
+    if (missing[i] <= available[i]) continue;
+    const DeviceTier& tier = *state_.tiers[i / splits];
+    uint32_t alone = 0;
+    for (uint32_t g = 0; g < state_.groups.size(); ++g) {
+      const GroupGeometry& group = state_.groups[g];
+      if (group.pool != i / splits) continue;
+      group.ForEachHeldRun(state_.sequences.extent(entry.slot, g).first,
+                           group.BlocksFor(end), [&](uint32_t a, uint32_t b) {
+                             for (; a < b; ++a)
+                               alone += a % splits == i % splits;
+                           });
+    }
+    if (alone > tier.pages_per_split()) {
+      return absl::OutOfRangeError(absl::StrCat(
+          "never fits on the device: sequence alone needs ", alone,
+          " pages of split ", i % splits, " of pool ", i / splits,
+          ", which has ", tier.pages_per_split(), "; swap it out"));
+    }
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "not now: need ", missing[i], " device pages of split ", i % splits,
+        " of pool ", i / splits, ", ", available[i], " available (",
+        tier.dirty(static_cast<uint32_t>(i % splits)),
+        " more once written back)"));
+  }
+  for (size_t i = 0; i < missing.size(); ++i) available[i] -= missing[i];
+  return absl::OkStatus();
+}
+
 BlockTableExtent Planner::Extent(const PlannedSequence& planned,
                                  const PlanEntry& entry, uint32_t g) const {
   if (planned.kind == StepRequest::Kind::kExtend) {
@@ -219,7 +286,11 @@ absl::Status Planner::AddBlocks(const PlannedSequence& planned,
       ++needed[group.pool];
     }
   }
-  if (absl::Status room = CheckRoom(needed, alone, admission); !room.ok()) {
+  absl::Status room = CheckRoom(needed, alone, admission);
+  if (room.ok() && !admission && IsOnDevice(state_.sequences.at(entry.slot))) {
+    room = TakeDevicePages(entry, end, old_copies);
+  }
+  if (!room.ok()) {
     record_.copies.resize_down(old_copies);
     return room;
   }
@@ -282,6 +353,10 @@ absl::Status Planner::AddExtend(const StepRequest& request, uint32_t index) {
                      " values for positions from ", sequence.known,
                      " on, but the step ends at ", tokens));
   }
+
+  PAGED_KV_RETURN_IF_ERROR(
+      CheckReady(&state_, slot, sequence.tokens,
+                 sequence.tokens + static_cast<uint32_t>(rows)));
 
   PlannedSequence planned;
   planned.id = request.id;

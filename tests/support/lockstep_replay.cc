@@ -73,6 +73,11 @@ Outcome Apply(const OpRecord& record, LockstepCache* cache) {
       return {cache->Unpin(PinId(record.id))};
     case OpKind::kDrainEvents:
       return {cache->DrainEvents(record.result), record.result};
+    case OpKind::kSwapIn:
+    case OpKind::kSwapOut:
+    case OpKind::kWriteBack:
+    case OpKind::kFinishTransfer:
+      return {StatusCode::kUnimplemented};  // the model knows no device
   }
   PAGED_KV_CHECK(false);
 }

@@ -1,0 +1,54 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What calls of the manager answer.
+
+#ifndef PAGED_KV_CACHE_RESULTS_H_
+#define PAGED_KV_CACHE_RESULTS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "paged_kv/tier_transfer.h"
+#include "paged_kv/types.h"
+
+namespace paged_kv {
+
+// Answer of Lookup(): prompt tokens whose K/V the cache has.
+struct Prefix {
+  TokenCount hit_tokens;
+};
+
+struct SequenceInfo {
+  TokenCount tokens;         // computed or in flight
+  TokenCount written;        // of these, retired
+  TokenCount known;          // whose values are known (a prompt's may be ahead)
+  TokenCount lookahead;      // unaccepted draft slots
+  TokenCount cached_tokens;  // found in the cache at admission
+};
+
+struct PageTableSize {
+  size_t sequences = 0;
+  size_t pages = 0;          // entries of the CSR form
+  size_t pages_per_row = 0;  // width of the padded form
+};
+
+// Answer of Allocate() and Append(): one sequence, one committed step.
+struct Admission {
+  SequenceId id;
+  StepId step;
+  TokenCount cached_tokens;
+};
+
+// Where the K/V of a block is.
+struct BlockResidency {
+  uint32_t device_page = kNoPage;  // its page on the device, if it has one
+  bool host_valid = false;         // host memory has the latest
+  bool device_valid = false;       // the device has
+  bool seated = false;             // its sequence keeps the page there
+  bool in_transfer = false;
+};
+
+}  // namespace paged_kv
+
+#endif  // PAGED_KV_CACHE_RESULTS_H_
