@@ -4,6 +4,7 @@
 #include "docs/examples/llm/engine/linear.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -23,12 +24,10 @@ constexpr uint32_t kOutputBlock = 64;
 // A slice this large stays in a core's second cache and is long enough that
 // starting a product costs little.
 constexpr size_t kSliceBytes = 256u << 10;
-// Rows of one product at most. oneDNN 2.6 cuts the sum over the inputs where
-// many rows meet many inputs, so larger ones give other bits.
+// Rows of one product at most.
 constexpr uint32_t kBlockRows = 64;
-// Fewer rows than this, and oneDNN takes kernels for bf16 that add up in
-// another order.
-constexpr uint32_t kMinBf16Rows = 16;
+// What the bits of other products are compared with.
+constexpr uint32_t kReferenceRows = 16;
 
 struct Slice {
   uint32_t first = 0;  // output
@@ -114,7 +113,58 @@ std::vector<std::byte> CopyRows(absl::Span<const Matrix> matrices,
 
 }  // namespace
 
-// x as the products take it, in blocks of kBlockRows rows.
+// Values that differ much in size, so that the order of a sum shows.
+std::vector<float> TestRows(size_t n) {
+  std::vector<float> values(n);
+  uint32_t state = 1;
+  for (float& value : values) {
+    state = state * 1664525u + 1013904223u;  // of Numerical Recipes
+    const int exponent = static_cast<int>(state >> 28) - 8;
+    value =
+        std::ldexp(static_cast<float>(state >> 8) * 0x1p-24F - 0.5F, exponent);
+  }
+  return values;
+}
+
+// The results of all test rows, a product's rows at a time.
+std::vector<float> Products(const OneDnnMatmul& matmul, const Slice& slice,
+                            const std::byte* x, size_t row_bytes) {
+  const auto rows = static_cast<size_t>(matmul.rows());
+  std::vector<float> y(size_t{kBlockRows} * slice.outputs);
+  std::vector<std::byte> scratch(matmul.scratch_bytes());
+  for (size_t first = 0; first < kBlockRows; first += rows) {
+    matmul.Run(x + first * row_bytes, slice.weights,
+               y.data() + first * slice.outputs, scratch.data());
+  }
+  return y;
+}
+
+// Drops the products that give a row other bits than that of kReferenceRows
+// rows does: oneDNN has other kernels for few rows, and cuts long sums for
+// many.
+void KeepEqualProducts(WeightType type, uint32_t inputs, Slice* slice) {
+  const std::vector<float> values = TestRows(size_t{kBlockRows} * inputs);
+  std::vector<uint16_t> rounded;
+  const auto* x = reinterpret_cast<const std::byte*>(values.data());
+  if (type == WeightType::kBf16) {
+    rounded.resize(values.size());
+    SplitIntoBf16(values, 1, rounded.data());
+    x = reinterpret_cast<const std::byte*>(rounded.data());
+  }
+  const size_t row_bytes = inputs * WeightTypeBytes(type);
+  const auto reference =
+      std::find_if(slice->by_rows.begin(), slice->by_rows.end(),
+                   [](const auto& m) { return m.rows() == kReferenceRows; });
+  const std::vector<float> expected =
+      Products(*reference, *slice, x, row_bytes);
+  std::erase_if(slice->by_rows, [&](const OneDnnMatmul& matmul) {
+    const std::vector<float> y = Products(matmul, *slice, x, row_bytes);
+    return std::memcmp(y.data(), expected.data(), y.size() * sizeof(float)) !=
+           0;
+  });
+}
+
+// x as the products take it, in blocks of Impl::block_rows rows.
 struct BlockedRows {
   const std::byte* blocks = nullptr;
   const std::byte* last = nullptr;  // the block that is not full, if any
@@ -124,13 +174,14 @@ struct Linear::Impl {
   uint32_t inputs = 0;
   uint32_t outputs = 0;
   WeightType type = WeightType::kF32;
-  uint32_t parts = 1;  // rows of a product per row of x
+  uint32_t parts = 1;                // rows of a product per row of x
+  uint32_t block_rows = kBlockRows;  // of a product at most
   std::vector<float> bias;
   std::vector<Slice> slices;
   size_t weight_bytes = 0;
 
   // Rows of x in one product.
-  uint32_t BlockTokens() const { return kBlockRows / parts; }
+  uint32_t BlockTokens() const { return block_rows / parts; }
 
   absl::Status Pack(absl::Span<const Matrix> matrices);
   BlockedRows Block(absl::Span<const float> x, size_t rows,
@@ -151,16 +202,15 @@ absl::Status Linear::Impl::Pack(absl::Span<const Matrix> matrices) {
   slices =
       CutOutputs(outputs, size_t{inputs} * outputs * WeightTypeBytes(type));
   weight_bytes = 0;
+  const OneDnnSingleThread single_thread;
   for (Slice& slice : slices) {
     const auto create = [&](uint32_t rows, const dnnl::memory::desc* layout) {
       return OneDnnMatmul::Create(type, rows, inputs, slice.outputs, layout);
     };
     PAGED_KV_ASSIGN_OR_RETURN(const OneDnnMatmul first,
-                              create(kMinBf16Rows, nullptr));
+                              create(kReferenceRows, nullptr));
     const dnnl::memory::desc& layout = first.weights_layout();
-    const bool f32 = type == WeightType::kF32;
-    for (uint32_t rows = f32 ? 1 : kMinBf16Rows; rows <= kBlockRows;
-         rows *= 2) {
+    for (uint32_t rows = 1; rows <= kBlockRows; rows *= 2) {
       PAGED_KV_ASSIGN_OR_RETURN(OneDnnMatmul matmul, create(rows, &layout));
       slice.by_rows.push_back(std::move(matmul));
     }
@@ -169,6 +219,9 @@ absl::Status Linear::Impl::Pack(absl::Span<const Matrix> matrices) {
     PAGED_KV_ASSIGN_OR_RETURN(
         slice.weights,
         PackWeights(type, inputs, slice.outputs, plain.data(), layout));
+    KeepEqualProducts(type, inputs, &slice);
+    block_rows = std::min(block_rows,
+                          static_cast<uint32_t>(slice.by_rows.back().rows()));
     weight_bytes += layout.get_size();
   }
   return absl::OkStatus();
@@ -207,7 +260,7 @@ size_t Linear::bytes() const {
 BlockedRows Linear::Impl::Block(absl::Span<const float> x, size_t rows,
                                 LinearScratch& scratch,
                                 attention::ParallelFor& parallel) const {
-  const size_t block_values = size_t{kBlockRows} * inputs;
+  const size_t block_values = size_t{block_rows} * inputs;
   const size_t tokens = BlockTokens();
   const size_t blocks = (rows + tokens - 1) / tokens;
   const auto* bytes = reinterpret_cast<const std::byte*>(x.data());
@@ -254,7 +307,7 @@ void Linear::Impl::RunSlice(const Slice& slice, const BlockedRows& x,
   const size_t row_bytes = inputs * WeightTypeBytes(type);
   const size_t tokens = BlockTokens();
   worker.y.resize(
-      std::max(worker.y.size(), size_t{kBlockRows} * slice.outputs));
+      std::max(worker.y.size(), size_t{block_rows} * slice.outputs));
   for (size_t first = 0; first < rows; first += tokens) {
     const size_t count = std::min(tokens, rows - first);
     const auto matmul = std::find_if(
@@ -265,7 +318,7 @@ void Linear::Impl::RunSlice(const Slice& slice, const BlockedRows& x,
     worker.onednn.resize(
         std::max(worker.onednn.size(), matmul->scratch_bytes()));
     const std::byte* block =
-        count == tokens ? x.blocks + first / tokens * kBlockRows * row_bytes
+        count == tokens ? x.blocks + first / tokens * block_rows * row_bytes
                         : x.last;
     matmul->Run(block, slice.weights, worker.y.data(), worker.onednn.data());
     Finish(slice, worker.y.data(), count, y + first * outputs);

@@ -46,9 +46,9 @@ class LinearScratch {
 // task, and stays in the core's cache while all rows pass by.
 //
 // A row's result is the same bits whatever rows come with it and however many
-// threads run: the slices are fixed, and row counts are padded to those for
-// which oneDNN adds up in the same order (linear_test.cc sees to it). That
-// makes a request's output independent of the batch that it is served in.
+// threads run: the slices are fixed, and of the products for 1, 2, 4, ... rows
+// only those are used that were seen to add up in the same order. That makes a
+// request's output independent of the batch that it is served in.
 //
 // Thread safety: immutable; Run() is const and takes its own scratch.
 class Linear {

@@ -12,7 +12,7 @@ namespace paged_kv::llm {
 
 // Writes each value as the sum of `parts` bf16 numbers, each the rest of those
 // before, rounded: all first ones, then all second ones. What is left is below
-// 2^-9, 2^-17 or 2^-25 of the value (or below bf16's smallest number). Infinity
+// 2^-8, 2^-16 or 2^-24 of the value (or below bf16's smallest number). Infinity
 // becomes infinity and NaNs.
 void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
                    uint16_t* out);  // [parts, values.size()]
