@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/App.hpp"
@@ -19,9 +20,20 @@
 #include "benchmarks/tool/command.h"
 #include "benchmarks/tool/trace_line_parser.h"
 
+// Those that run a language model, where the example engine was built.
+#ifdef PAGED_KV_TOOL_RUNS_MODELS
+#define PAGED_KV_TOOL_MODEL_COMMANDS(COMMAND) \
+  COMMAND(Generate)                           \
+  COMMAND(Serve)                              \
+  COMMAND(Lengths)
+#else
+#define PAGED_KV_TOOL_MODEL_COMMANDS(COMMAND)
+#endif
+
 // The commands, in the order of the help text. A new one is one line here.
 #define PAGED_KV_TOOL_COMMANDS(COMMAND) \
   COMMAND(Demo)                         \
+  PAGED_KV_TOOL_MODEL_COMMANDS(COMMAND) \
   COMMAND(Replay)                       \
   COMMAND(Stress)                       \
   COMMAND(Fragmentation)                \
@@ -55,6 +67,22 @@ int Fail(ToolStreams& streams, const std::string& program,
          absl::string_view message, int code) {
   streams.err << program << ": " << OneLine(message) << std::endl;
   return code;
+}
+
+// CLI11 takes the next argument for the value of "--flag=".
+std::vector<std::string> SplitEmptyValues(
+    const std::vector<std::string>& arguments) {
+  std::vector<std::string> split;
+  for (const std::string& argument : arguments) {
+    if (absl::StartsWith(argument, "--") && argument.size() > 3 &&
+        argument.find('=') == argument.size() - 1) {
+      split.push_back(argument.substr(0, argument.size() - 1));
+      split.emplace_back();
+    } else {
+      split.push_back(argument);
+    }
+  }
+  return split;
 }
 
 int ExitCodeOf(const absl::Status& status) {
@@ -108,9 +136,11 @@ int RunTool(const std::vector<std::string>& arguments, ToolStreams& streams) {
     }
     absl::StrAppend(&program, " ", arguments[0]);
   }
+  std::vector<std::string> reversed = SplitEmptyValues(arguments);
+  std::reverse(reversed.begin(), reversed.end());
   // CLI11 reports by throwing; nothing is thrown past this function.
   try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    app.parse(std::move(reversed));
   } catch (const CLI::Success& help) {  // --help, --version
     app.exit(help, streams.out, streams.err);
     return kExitOk;

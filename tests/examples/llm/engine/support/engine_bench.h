@@ -4,8 +4,8 @@
 // What the engine's tests share: a model with its cache, run step by step
 // without a scheduler, so that a test decides what is computed when.
 
-#ifndef PAGED_KV_TESTS_EXAMPLES_LLM_SUPPORT_ENGINE_BENCH_H_
-#define PAGED_KV_TESTS_EXAMPLES_LLM_SUPPORT_ENGINE_BENCH_H_
+#ifndef PAGED_KV_TESTS_EXAMPLES_LLM_ENGINE_SUPPORT_ENGINE_BENCH_H_
+#define PAGED_KV_TESTS_EXAMPLES_LLM_ENGINE_SUPPORT_ENGINE_BENCH_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -82,4 +82,4 @@ ModelConfig SmallLlama();
 
 }  // namespace paged_kv::llm
 
-#endif  // PAGED_KV_TESTS_EXAMPLES_LLM_SUPPORT_ENGINE_BENCH_H_
+#endif  // PAGED_KV_TESTS_EXAMPLES_LLM_ENGINE_SUPPORT_ENGINE_BENCH_H_

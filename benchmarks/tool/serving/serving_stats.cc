@@ -1,0 +1,153 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "benchmarks/tool/serving/serving_stats.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "benchmarks/tool/table.h"
+#include "docs/examples/llm/engine/step_batch.h"
+#include "paged_kv/block_shape.h"
+
+namespace paged_kv::tool {
+namespace {
+
+uint64_t PeakProcessBytes() {
+  struct rusage usage = {};
+  if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;  // Linux counts kB
+}
+
+double Ratio(double part, double all) { return all > 0 ? part / all : 0; }
+
+llm::StageTimes Difference(const llm::StageTimes& a, const llm::StageTimes& b) {
+  return {a.embedding_s - b.embedding_s, a.linear_s - b.linear_s,
+          a.attention_s - b.attention_s, a.output_s - b.output_s,
+          a.other_s - b.other_s};
+}
+
+}  // namespace
+
+double ServingStats::OutputTokensPerSecond() const {
+  return Ratio(static_cast<double>(scheduler.output_tokens), wall_s);
+}
+
+double ServingStats::OverheadShare() const {
+  return Ratio(engine.schedule_s + engine.tables_s, engine.Total());
+}
+
+ServingMeter::ServingMeter(const llm::ServingEngine* engine)
+    : engine_(engine),
+      forward_before_(engine->model().times()),
+      begin_(std::chrono::steady_clock::now()) {}
+
+void ServingMeter::AfterStep() {
+  peak_blocks_ = std::max<uint64_t>(
+      peak_blocks_, engine_->cache().Stats().pools[0].held.value());
+}
+
+ServingStats ServingMeter::Finish() const {
+  ServingStats stats;
+  stats.wall_s =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_)
+          .count();
+  stats.engine = engine_->times();
+  stats.forward = Difference(engine_->model().times(), forward_before_);
+  stats.scheduler = engine_->scheduler().Stats();
+  stats.cache = engine_->cache().Stats();
+  const BlockShape& shape = engine_->cache().options().groups[0].shape;
+  stats.peak_blocks = peak_blocks_;
+  stats.block_bytes = PageBytes(shape).value();
+  stats.pool_blocks = engine_->cache().PoolBlocks(llm::kAllLayers).value();
+  stats.kv_bytes_per_token = BytesPerToken(shape).value();
+  stats.weight_bytes = engine_->model().weight_bytes();
+  stats.step_weight_bytes = engine_->model().step_weight_bytes();
+  stats.peak_process_bytes = PeakProcessBytes();
+  return stats;
+}
+
+std::string BytesText(uint64_t bytes) {
+  const char* const units[] = {"B", "kB", "MB", "GB", "TB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1000 && unit + 1 < std::size(units)) {
+    value /= 1000;
+    ++unit;
+  }
+  return absl::StrFormat("%.*f %s", unit == 0 ? 0 : 1, value, units[unit]);
+}
+
+std::string ServingStatsText(const ServingStats& stats) {
+  const double total = stats.engine.Total();
+  const auto share = [&](double seconds) {
+    return Percent(Ratio(seconds, total), 1);
+  };
+  std::string text = absl::StrFormat(
+      "%s steps in %.3f s: %s output tokens, %.1f per second; %s tokens "
+      "computed, %s of them again after preemption\n",
+      Grouped(stats.engine.steps), stats.wall_s,
+      Grouped(stats.scheduler.output_tokens), stats.OutputTokensPerSecond(),
+      Grouped(stats.scheduler.computed_tokens),
+      Grouped(stats.scheduler.recomputed_tokens));
+  absl::StrAppend(&text, "time: linear layers ", share(stats.forward.linear_s),
+                  ", logits ", share(stats.forward.output_s), ", attention ",
+                  share(stats.forward.attention_s), ", norms and others ",
+                  share(stats.forward.other_s + stats.forward.embedding_s),
+                  ", sampling ", share(stats.engine.sample_s),
+                  ", scheduler, manager and page tables ",
+                  Percent(stats.OverheadShare(), 2), "\n");
+  absl::StrAppend(&text, "cache: ", Grouped(stats.cache.hit_tokens), " of ",
+                  Grouped(stats.cache.prompt_tokens),
+                  " prompt tokens found; at most ", Grouped(stats.peak_blocks),
+                  " of ", Grouped(stats.pool_blocks), " blocks held, ",
+                  Grouped(stats.cache.blocks_evicted), " evicted, ",
+                  Grouped(stats.cache.blocks_copied), " copied on write; ",
+                  Grouped(stats.scheduler.preemptions), " preemptions\n");
+  absl::StrAppend(&text, "memory: weights ", BytesText(stats.weight_bytes),
+                  ", KV cache at most ",
+                  BytesText(stats.peak_blocks * stats.block_bytes), " (",
+                  Grouped(stats.kv_bytes_per_token),
+                  " B per token), peak of the process ",
+                  BytesText(stats.peak_process_bytes), "\n");
+  return text;
+}
+
+nlohmann::ordered_json ServingStatsJson(const ServingStats& stats) {
+  return {{"wall_s", stats.wall_s},
+          {"steps", stats.engine.steps},
+          {"output_tokens", stats.scheduler.output_tokens},
+          {"output_tokens_per_s", stats.OutputTokensPerSecond()},
+          {"computed_tokens", stats.scheduler.computed_tokens},
+          {"recomputed_tokens", stats.scheduler.recomputed_tokens},
+          {"seconds",
+           {{"schedule", stats.engine.schedule_s},
+            {"page_tables", stats.engine.tables_s},
+            {"embedding", stats.forward.embedding_s},
+            {"linear", stats.forward.linear_s},
+            {"attention", stats.forward.attention_s},
+            {"logits", stats.forward.output_s},
+            {"other", stats.forward.other_s},
+            {"sample", stats.engine.sample_s}}},
+          {"overhead_share", stats.OverheadShare()},
+          {"cache",
+           {{"prompt_tokens", stats.cache.prompt_tokens},
+            {"hit_tokens", stats.cache.hit_tokens},
+            {"pool_blocks", stats.pool_blocks},
+            {"peak_blocks", stats.peak_blocks},
+            {"block_bytes", stats.block_bytes},
+            {"blocks_evicted", stats.cache.blocks_evicted},
+            {"blocks_copied", stats.cache.blocks_copied},
+            {"kv_bytes_per_token", stats.kv_bytes_per_token}}},
+          {"preemptions", stats.scheduler.preemptions},
+          {"memory",
+           {{"weight_bytes", stats.weight_bytes},
+            {"step_weight_bytes", stats.step_weight_bytes},
+            {"cache_peak_bytes", stats.peak_blocks * stats.block_bytes},
+            {"process_peak_bytes", stats.peak_process_bytes}}}};
+}
+
+}  // namespace paged_kv::tool
