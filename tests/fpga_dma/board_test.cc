@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,35 @@ TEST(BoardTest, EveryBoardHasTheSameLinkAndFitsTheKernels) {
       }
       EXPECT_EQ(units, name == "u250" ? 4u : 16u) << kernel.name;
     }
+  }
+}
+
+// The lines "sp=unit.argument:bank" of the connectivity that Vitis links with.
+std::set<std::string> VitisConnections(const std::string& board) {
+  const char* root = std::getenv("PAGED_KV_SOURCE_DIR");
+  std::ifstream file(absl::StrCat(root == nullptr ? "." : root,
+                                  "/fpga_dma/kernels/cfg/", board, ".cfg"));
+  std::set<std::string> connections;
+  std::string line;
+  while (std::getline(file, line)) {
+    if (absl::StartsWith(line, "sp=")) connections.insert(line.substr(3));
+  }
+  return connections;
+}
+
+TEST(BoardTest, UnitsAreConnectedAsVitisConnectsThem) {
+  for (const std::string& name : BuiltinBoardNames()) {
+    SCOPED_TRACE(name);
+    const Board board = BuiltinBoard(name).value();
+    std::set<std::string> connections;
+    for (const BoardComputeUnit& unit : board.compute_units) {
+      for (const auto& [argument, bank] : unit.ports) {
+        connections.insert(absl::StrCat(unit.instance, ".", argument, ":",
+                                        board.banks[bank.value()].name));
+      }
+    }
+    EXPECT_GT(connections.size(), 60u);
+    EXPECT_EQ(connections, VitisConnections(name));
   }
 }
 
