@@ -31,6 +31,7 @@ demo: build ## build, then show a short tour of the tool
 
 .PHONY: model
 model: ## fetch the language model of the demo and the tests (93 MB)
+	@$(INSTALL_DEPS) model
 	@scripts/fetch_model.sh
 
 .PHONY: test

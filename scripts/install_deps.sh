@@ -5,9 +5,10 @@
 # Installs the Debian packages that PagedKV needs and that are missing. Says
 # nothing and touches nothing if all are there.
 #
-#   scripts/install_deps.sh [build|ci|all]
+#   scripts/install_deps.sh [build|model|ci|all]
 #
 #   build  (default) what `make demo` and `make test` need
+#   model  what `make model` needs, and nothing else
 #   ci     also what sanitizers, fuzzing and the format check need
 #   all    also what coverage, clang-tidy and the instruction counts need
 
@@ -34,10 +35,11 @@ readonly EXTRA_PACKAGES=(clang-tidy-14 valgrind)
 packages=("${BUILD_PACKAGES[@]}" "${CARD_PACKAGES[@]}")
 case "${1:-build}" in
   build) ;;
+  model) packages=(python3-pip ca-certificates) ;;
   ci) packages+=("${CI_PACKAGES[@]}") ;;
   all) packages+=("${CI_PACKAGES[@]}" "${EXTRA_PACKAGES[@]}") ;;
   *)
-    echo "usage: $0 [build|ci|all]" >&2
+    echo "usage: $0 [build|model|ci|all]" >&2
     exit 2
     ;;
 esac
