@@ -139,6 +139,8 @@ class TransferQueue {
   bool DevicePageBusy(uint32_t page) const {
     return order_.DevicePageBusy(page);
   }
+  // The device's clock.
+  absl::Time Now() const { return tracker_->device()->Now(); }
   // Page transfers that are not finished.
   size_t unfinished() const { return order_.size(); }
 

@@ -28,8 +28,8 @@
 
 namespace paged_kv::fpga_dma {
 
-// Banks of which all but the last have a unit of kv_scatter, whose lists are in
-// the last one, as on the U280.
+// Banks of which all but the last have a unit of kv_scatter and one of
+// paged_decode, whose lists are in the last one, as on the U280.
 inline Board RigBoard(uint32_t pool_banks, uint32_t channels) {
   Board board;
   board.name = "rig";
@@ -55,6 +55,14 @@ inline Board RigBoard(uint32_t pool_banks, uint32_t channels) {
                   {"kv", BankId(i)},
                   {"work", BankId(pool_banks)},
                   {"status", BankId(pool_banks)}};
+    board.compute_units.push_back(unit);
+    unit.kernel = "paged_decode";
+    unit.instance = absl::StrCat("paged_decode_", i);
+    unit.ports = {{"kv", BankId(i)}};
+    for (const char* port : {"work", "table", "queries", "out", "status"}) {
+      unit.ports.emplace_back(port, BankId(pool_banks));
+    }
+    unit.lanes = 64;
     board.compute_units.push_back(unit);
   }
   return board;

@@ -1,0 +1,298 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A layer of CardDecode.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "attention/float_formats.h"
+#include "attention/merge_partials.h"
+#include "attention/paged_decode.h"
+#include "fpga_dma/card_decode.h"
+#include "fpga_dma/checksum.h"
+#include "fpga_dma/kernels/kernel_arguments.h"
+#include "fpga_dma/kernels/kernel_registry.h"
+#include "paged_kv/check.h"
+#include "paged_kv/status_macros.h"
+
+namespace paged_kv::fpga_dma {
+
+using attention::AttentionOutputs;
+
+absl::Status CardDecode::Attend(uint32_t layer, absl::Span<const float> q,
+                                const AttentionOutputs& outputs,
+                                attention::ParallelFor& parallel) {
+  const BlockShape& shape = host_.shape;
+  const size_t rows = sequences_ * options_.query_heads;
+  if (layer >= shape.layers || q.size() != rows * shape.head_dim ||
+      outputs.out.size() != rows * shape.head_dim ||
+      (!outputs.lse.empty() && outputs.lse.size() != rows)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "layer ", layer, " of ", shape.layers, ", ", q.size(), " queries, ",
+        outputs.out.size(), " outputs, ", outputs.lse.size(), " lse; the step ",
+        "has ", rows, " rows of ", shape.head_dim));
+  }
+  // The host's part comes last: splits hold the tokens before it or after it
+  // alike, and a merge does not depend on where they are.
+  const uint32_t splits = pool_->geometry().splits();
+  std::vector<float> out((splits + 1) * rows * shape.head_dim);
+  std::vector<float> lse((splits + 1) * rows,
+                         -std::numeric_limits<float>::infinity());
+  const AttentionOutputs host_part = {
+      absl::MakeSpan(out).subspan(splits * rows * shape.head_dim),
+      absl::MakeSpan(lse).subspan(splits * rows)};
+  bool host_done = host_tokens_ == 0;
+  if (!runs_.empty()) {
+    const uint64_t generation = tracker_->generation();
+    absl::Status status;
+    for (uint32_t attempt = 0; attempt < options_.max_attempts; ++attempt) {
+      status = AttendOnCard(layer, q, host_part, parallel, &host_done);
+      if (tracker_->generation() != generation) {
+        return absl::DataLossError("the card lost its pages in a reset");
+      }
+      if (status.ok() || absl::IsInvalidArgument(status)) break;
+    }
+    PAGED_KV_RETURN_IF_ERROR(status);
+    TakeOutputs(&out, &lse);
+  }
+  if (!host_done) {
+    PAGED_KV_RETURN_IF_ERROR(AttendOnHost(layer, q, host_part, parallel));
+  }
+  std::vector<attention::PartialAttention> parts;
+  for (uint32_t i = 0; i <= splits; ++i) {
+    parts.push_back({absl::MakeSpan(out).subspan(i * rows * shape.head_dim,
+                                                 rows * shape.head_dim),
+                     absl::MakeSpan(lse).subspan(i * rows, rows)});
+  }
+  return attention::MergePartials(parts, rows, shape.head_dim, outputs);
+}
+
+absl::Status CardDecode::AttendOnHost(uint32_t layer, absl::Span<const float> q,
+                                      const AttentionOutputs& part,
+                                      attention::ParallelFor& parallel) {
+  PageTable table;
+  table.indptr = host_indptr_;
+  table.page_indices = host_indices_;
+  table.last_page_tokens = host_last_;
+  table.first_token = host_first_;
+  table.block_tokens = static_cast<int32_t>(host_.shape.block_tokens);
+  attention::AttentionOptions options;
+  options.scale = options_.scale;
+  const absl::Time start = tracker_->device()->Now();
+  PAGED_KV_RETURN_IF_ERROR(attention::PagedDecode(
+      {host_, layer, table, options_.query_heads, q}, options, part, parallel));
+  if (options_.host_bytes_per_second > 0) {
+    const double bytes =
+        static_cast<double>(host_tokens_) *
+        static_cast<double>(BytesPerToken(host_.shape).value()) /
+        host_.shape.layers;
+    tracker_->device()->HostWorks(
+        absl::Seconds(bytes / options_.host_bytes_per_second));
+  }
+  events_.push_back({"host", layer, start, tracker_->device()->Now()});
+  return absl::OkStatus();
+}
+
+void CardDecode::WriteInputs(uint32_t layer, absl::Span<const float> q) {
+  const PoolGeometry& geometry = pool_->geometry();
+  const uint32_t dim = host_.shape.head_dim;
+  const uint32_t row_beats = RowBeats(dim);
+  std::memset(image_.data(), 0, at_.out);
+  ++tag_;
+  uint64_t out_beat = 0;
+  for (uint32_t slab = 0; slab < units_.size(); ++slab) {
+    const Unit& unit = units_[slab];
+    const uint32_t stripe = pool_->SlabStripe(slab);
+    std::byte* to = image_.data() + unit.work_offset;
+    WorkListHeader header{};
+    header.magic = kWorkListMagic;
+    header.kernel = KernelId::kPagedDecode;
+    header.num_items = unit.items;
+    header.tag = tag_;
+    std::memcpy(to, &header, sizeof(header));
+    for (const Run& run : runs_) {
+      if (run.split != slab % geometry.splits()) continue;
+      for (uint32_t h = 0; h < geometry.Heads(stripe); ++h) {
+        const uint64_t slice =
+            layer * geometry.LayerStride(stripe) + h * geometry.HeadBytes();
+        const uint32_t row = run.sequence * options_.query_heads +
+                             (geometry.FirstHead(stripe) + h) * group();
+        DecodeItem item{};
+        item.table_begin = run.table_begin;
+        item.table_step = 1;
+        item.num_tokens = run.tokens;
+        item.slice_beat = static_cast<uint32_t>(slice / kBeatBytes);
+        item.query_beat = row * row_beats;
+        item.out_beat = static_cast<uint32_t>(out_beat);
+        item.lse_beat =
+            static_cast<uint32_t>(out_beat + group() * OutRowBeats(dim));
+        item.scale = options_.scale != 0
+                         ? options_.scale
+                         : 1.0f / std::sqrt(static_cast<float>(dim));
+        to += kBeatBytes;
+        std::memcpy(to, &item, sizeof(item));
+        out_beat += OutBeatsOfItem();
+      }
+    }
+  }
+  std::memcpy(image_.data() + at_.table, table_.data(),
+              table_.size() * sizeof(uint32_t));
+  for (size_t row = 0; row < q.size() / dim; ++row) {
+    std::byte* to = image_.data() + at_.queries + row * row_beats * kBeatBytes;
+    for (uint32_t d = 0; d < dim; ++d) {
+      const uint16_t bits = attention::F32ToBf16(q[row * dim + d]);
+      std::memcpy(to + d * sizeof(bits), &bits, sizeof(bits));
+    }
+  }
+}
+
+std::vector<KernelArgument> CardDecode::Arguments(uint32_t slab) const {
+  const PoolGeometry& geometry = pool_->geometry();
+  const uint32_t stripe = pool_->SlabStripe(slab);
+  const Unit& unit = units_[slab];
+  std::vector<KernelArgument> arguments(
+      static_cast<size_t>(PagedDecodeArgument::kCount));
+  const auto set = [&](PagedDecodeArgument which, KernelArgument argument) {
+    arguments[static_cast<size_t>(which)] = argument;
+  };
+  using Argument = PagedDecodeArgument;
+  set(Argument::kKv, AddressArgument(pool_->slab(slab)));
+  set(Argument::kWork, AddressArgument(slab_, unit.work_offset));
+  set(Argument::kTable, AddressArgument(slab_, at_.table));
+  set(Argument::kQueries, AddressArgument(slab_, at_.queries));
+  set(Argument::kOut, AddressArgument(slab_, at_.out));
+  set(Argument::kStatus, AddressArgument(slab_, unit.status_offset));
+  set(Argument::kMaxItems, ScalarArgument(unit.items));
+  set(Argument::kTableEntries, ScalarArgument(table_.size()));
+  set(Argument::kQueryBeats,
+      ScalarArgument((at_.status - at_.queries) / kBeatBytes));
+  set(Argument::kOutBeats, ScalarArgument((at_.end - at_.out) / kBeatBytes));
+  set(Argument::kNumPages, ScalarArgument(geometry.SplitPages()));
+  set(Argument::kPageStrideBeats,
+      ScalarArgument(geometry.PageStride(stripe) / kBeatBytes));
+  set(Argument::kElement,
+      ScalarArgument(static_cast<uint64_t>(KvElement::kBf16)));
+  set(Argument::kHeadDim, ScalarArgument(host_.shape.head_dim));
+  set(Argument::kGroupHeads, ScalarArgument(group()));
+  set(Argument::kBlockTokens, ScalarArgument(host_.shape.block_tokens));
+  return arguments;
+}
+
+absl::Status CardDecode::Finish(OpId op, const char* what, uint32_t layer) {
+  while (true) {
+    const absl::optional<Completion> completion = tracker_->Take(op);
+    if (completion.has_value()) {
+      events_.push_back(
+          {what, layer, completion->started, completion->finished});
+      return completion->status;
+    }
+    tracker_->Pump(absl::InfiniteFuture());
+  }
+}
+
+absl::Status CardDecode::StartUnits() {
+  for (uint32_t slab = 0; slab < units_.size(); ++slab) {
+    if (units_[slab].items == 0) continue;
+    PAGED_KV_ASSIGN_OR_RETURN(
+        const OpId op,
+        tracker_->StartKernel(units_[slab].unit, Arguments(slab)));
+    launched_.push_back(op);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CardDecode::AttendOnCard(uint32_t layer, absl::Span<const float> q,
+                                      const AttentionOutputs& host_part,
+                                      attention::ParallelFor& parallel,
+                                      bool* host_done) {
+  WriteInputs(layer, q);
+  const uint32_t inputs = Crc32c(image_.first(at_.status));
+  PAGED_KV_ASSIGN_OR_RETURN(
+      const OpId upload,
+      tracker_->StartUpload({slab_, 0, at_.out}, tracker_->QuietestUpload()));
+  PAGED_KV_RETURN_IF_ERROR(Finish(upload, "upload", layer));
+  launched_.clear();
+  absl::Status status = StartUnits();
+  // While the card runs.
+  if (status.ok() && !*host_done) {
+    status = AttendOnHost(layer, q, host_part, parallel);
+    *host_done = status.ok();
+  }
+  // The slab is in use until all have ended.
+  for (OpId op : launched_) {
+    const absl::Status ended = Finish(op, "kernel", layer);
+    if (status.ok()) status = ended;
+  }
+  PAGED_KV_RETURN_IF_ERROR(status);
+  PAGED_KV_RETURN_IF_ERROR(Read(0, at_.end, layer));
+  if (Crc32c(image_.first(at_.status)) != inputs) {
+    return absl::DataLossError("what the kernels read is not what was sent");
+  }
+  if (options_.verify_outputs) {
+    const uint32_t first =
+        Crc32c(image_.subspan(at_.status, at_.end - at_.status));
+    PAGED_KV_RETURN_IF_ERROR(Read(at_.status, at_.end, layer));
+    if (Crc32c(image_.subspan(at_.status, at_.end - at_.status)) != first) {
+      return absl::DataLossError("two readings of the outputs do not agree");
+    }
+  }
+  return CheckStatusWords();
+}
+
+absl::Status CardDecode::Read(uint64_t begin, uint64_t end, uint32_t layer) {
+  PAGED_KV_ASSIGN_OR_RETURN(
+      const OpId op, tracker_->StartDownload({slab_, begin, end - begin},
+                                             tracker_->QuietestDownload()));
+  return Finish(op, "download", layer);
+}
+
+absl::Status CardDecode::CheckStatusWords() const {
+  for (const Unit& unit : units_) {
+    if (unit.items == 0) continue;
+    KernelStatus status;
+    std::memcpy(&status, image_.data() + unit.status_offset, sizeof(status));
+    PAGED_KV_RETURN_IF_ERROR(ToStatus(kDecodeKernel, status));
+    if (status.items_done != unit.items || status.tag != tag_ ||
+        status.launches != 1) {
+      return absl::InternalError(
+          absl::StrCat(kDecodeKernel, " did ", status.items_done, " of ",
+                       unit.items, " items in ", status.launches,
+                       " launches, tag ", status.tag, " for ", tag_));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void CardDecode::TakeOutputs(std::vector<float>* out,
+                             std::vector<float>* lse) const {
+  const PoolGeometry& geometry = pool_->geometry();
+  const uint32_t dim = host_.shape.head_dim;
+  const size_t rows = sequences_ * options_.query_heads;
+  const std::byte* item = image_.data() + at_.out;
+  for (uint32_t slab = 0; slab < units_.size(); ++slab) {
+    const uint32_t stripe = pool_->SlabStripe(slab);
+    for (const Run& run : runs_) {
+      if (run.split != slab % geometry.splits()) continue;
+      for (uint32_t h = 0; h < geometry.Heads(stripe); ++h) {
+        const size_t row = run.split * rows +
+                           run.sequence * options_.query_heads +
+                           (geometry.FirstHead(stripe) + h) * group();
+        for (uint32_t g = 0; g < group(); ++g) {
+          std::memcpy(out->data() + (row + g) * dim,
+                      item + g * OutRowBeats(dim) * kBeatBytes,
+                      dim * sizeof(float));
+        }
+        std::memcpy(lse->data() + row,
+                    item + group() * OutRowBeats(dim) * kBeatBytes,
+                    group() * sizeof(float));
+        item += OutBeatsOfItem() * kBeatBytes;
+      }
+    }
+  }
+}
+
+}  // namespace paged_kv::fpga_dma

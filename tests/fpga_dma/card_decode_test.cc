@@ -1,0 +1,339 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "fpga_dma/card_decode.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "attention/float_formats.h"
+#include "attention/paged_decode.h"
+#include "gtest/gtest.h"
+#include "tests/fpga_dma/transfer_rig.h"
+#include "tests/paged_kv/test_seed.h"
+
+namespace paged_kv::fpga_dma {
+namespace {
+
+struct DecodeSpec {
+  uint32_t kv_heads = 4;
+  uint32_t group = 7;
+  uint32_t head_dim = 128;
+  uint32_t block_tokens = 16;
+  uint32_t stripes = 1;
+  uint32_t splits = 1;
+  uint32_t resident_percent = 100;
+  std::vector<uint32_t> tokens;
+  uint64_t seed = 1;
+  FaultPlanOptions faults;
+};
+
+constexpr uint32_t kLayers = 3;
+
+// A step of random sequences, some of whose blocks are on the card.
+class DecodeProblem {
+ public:
+  explicit DecodeProblem(const DecodeSpec& spec)
+      : spec_(spec), rig_(Options(spec)) {
+    FillPages();
+    const uint32_t heads = spec.kv_heads * spec.group;
+    blocks_.indptr = {0};
+    uint32_t next = 0;
+    std::vector<PageTransfer> up;
+    for (uint32_t tokens : spec.tokens) {
+      const uint32_t n = (tokens + spec.block_tokens - 1) / spec.block_tokens;
+      for (uint32_t i = 0; i < n; ++i) {
+        const uint32_t host = next++;
+        const bool resident = rig_.Below(100) < spec.resident_percent;
+        // Splits take turns; within one, pages come in any order.
+        const uint32_t per_split = rig_.pool().num_pages() / spec.splits;
+        const uint32_t split = i % spec.splits;
+        const uint32_t device = split * per_split + (host * 7 + 3) % per_split;
+        blocks_.host_pages.push_back(resident ? 0xDEADu : host);
+        blocks_.device_pages.push_back(resident ? device : kNoDevicePage);
+        all_host_.push_back(static_cast<int32_t>(host));
+        if (resident) up.push_back(Up(host, device, {0, kLayers}));
+      }
+      blocks_.indptr.push_back(static_cast<int32_t>(next));
+      blocks_.last_page_tokens.push_back(
+          tokens == 0
+              ? 0
+              : static_cast<int32_t>((tokens - 1) % spec.block_tokens) + 1);
+    }
+    if (!up.empty()) uploaded_ = rig_.Move(up).status;
+    for (size_t i = 0; i < spec.tokens.size() * heads * spec.head_dim; ++i) {
+      q_.push_back(attention::Bf16ToF32(attention::F32ToBf16(Uniform())));
+    }
+    options_.query_heads = heads;
+    options_.host_bytes_per_second = 20e9;
+  }
+
+  TransferRig& rig() { return rig_; }
+  DecodeBlocks& blocks() { return blocks_; }
+  CardDecodeOptions& options() { return options_; }
+  const std::vector<float>& q() const { return q_; }
+  // Whether the blocks of the card got there.
+  const absl::Status& uploaded() const { return uploaded_; }
+
+  std::unique_ptr<CardDecode> Create() {
+    return CardDecode::Create(&rig_.tracker(), &rig_.pool(), rig_.host(),
+                              options_)
+        .value();
+  }
+
+  // The host's kernel over all pages, where they are all still.
+  std::vector<float> Reference(uint32_t layer) {
+    std::vector<int32_t> first(spec_.tokens.size());
+    PageTable table;
+    table.indptr = blocks_.indptr;
+    table.page_indices = all_host_;
+    table.last_page_tokens = blocks_.last_page_tokens;
+    table.first_token = first;
+    table.block_tokens = static_cast<int32_t>(spec_.block_tokens);
+    std::vector<float> out(q_.size());
+    attention::SerialFor serial;
+    EXPECT_TRUE(attention::PagedDecode(
+                    {rig_.host(), layer, table, options_.query_heads, q_}, {},
+                    {absl::MakeSpan(out), {}}, serial)
+                    .ok());
+    return out;
+  }
+
+  double MaxError(const std::vector<float>& got, uint32_t layer) {
+    const std::vector<float> want = Reference(layer);
+    double worst = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      const double error = std::fabs(double{got[i]} - double{want[i]});
+      if (!(error <= worst)) worst = error;  // a NaN is an error
+    }
+    return worst;
+  }
+
+ private:
+  static RigOptions Options(const DecodeSpec& spec) {
+    RigOptions options;
+    options.shape.layers = kLayers;
+    options.shape.kv_heads = spec.kv_heads;
+    options.shape.head_dim = spec.head_dim;
+    options.shape.block_tokens = spec.block_tokens;
+    uint32_t blocks = 1;
+    for (uint32_t t : spec.tokens) {
+      blocks += (t + spec.block_tokens - 1) / spec.block_tokens;
+    }
+    options.host_pages = blocks;
+    // A prime number of pages per split, so that (7 h + 3) never collides.
+    options.device_pages = 211 * spec.splits;
+    options.stripes = spec.stripes;
+    options.splits = spec.splits;
+    options.seed = spec.seed;
+    options.faults = spec.faults;
+    options.limits.base = absl::Milliseconds(5);
+    options.limits.kernel = absl::Milliseconds(20);
+    return options;
+  }
+
+  float Uniform() {
+    return static_cast<float>(rig_.Below(2001)) / 1000.0f - 1.0f;
+  }
+
+  // bf16 numbers everywhere, NaN in no slot: the card masks by length.
+  void FillPages() {
+    auto* bytes = static_cast<uint8_t*>(rig_.host().layout.base);
+    const auto n = static_cast<size_t>(rig_.host().layout.page_stride) *
+                   rig_.host().num_pages / 2;
+    for (size_t i = 0; i < n; ++i) {
+      const uint16_t bits = attention::F32ToBf16(Uniform());
+      std::memcpy(bytes + 2 * i, &bits, 2);
+    }
+  }
+
+  const DecodeSpec spec_;
+  TransferRig rig_;
+  DecodeBlocks blocks_;
+  std::vector<int32_t> all_host_;
+  absl::Status uploaded_;
+  std::vector<float> q_;
+  CardDecodeOptions options_;
+};
+
+TEST(CardDecodeTest, EqualsTheHostWhereverTheBlocksAre) {
+  const uint64_t seed = TestSeed(1);
+  uint64_t n = 0;
+  for (uint32_t resident : {100u, 50u, 0u}) {
+    for (const DecodeSpec& base : {
+             DecodeSpec{4, 7, 128, 16, 4, 1, 0, {70, 5, 0, 16, 33}, 1, {}},
+             DecodeSpec{4, 8, 64, 32, 2, 2, 0, {1, 130}, 1, {}},
+             DecodeSpec{3, 1, 8, 16, 2, 3, 0, {95, 96, 97}, 1, {}},
+             DecodeSpec{1, 4, 32, 16, 1, 1, 0, {200}, 1, {}},
+         }) {
+      DecodeSpec spec = base;
+      spec.resident_percent = resident;
+      spec.seed = seed + n++;
+      SCOPED_TRACE(
+          absl::StrCat(resident, " % resident, head_dim ", spec.head_dim));
+      DecodeProblem problem(spec);
+      ASSERT_TRUE(problem.uploaded().ok()) << problem.uploaded();
+      const auto decode = problem.Create();
+      ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+      attention::SerialFor serial;
+      for (uint32_t layer = 0; layer < kLayers; ++layer) {
+        std::vector<float> out(problem.q().size(), NAN);
+        const absl::Status status = decode->Attend(
+            layer, problem.q(), {absl::MakeSpan(out), {}}, serial);
+        ASSERT_TRUE(status.ok()) << status;
+        EXPECT_LE(problem.MaxError(out, layer), 1e-3);
+      }
+      problem.rig().ExpectNoMisuse();
+    }
+  }
+}
+
+// Case E6: the tables of a step are those of its beginning, whatever the caller
+// does to its own meanwhile.
+TEST(CardDecodeTest, CaseE6AStepKeepsItsPageTable) {
+  DecodeSpec spec;
+  spec.tokens = {70, 40};
+  spec.resident_percent = 60;
+  DecodeProblem problem(spec);
+  const auto decode = problem.Create();
+  DecodeBlocks mine = problem.blocks();
+  ASSERT_TRUE(decode->BeginStep(mine).ok());
+  for (uint32_t& page : mine.device_pages) page = 0;
+  for (uint32_t& page : mine.host_pages) page = 0;
+  std::vector<float> out(problem.q().size());
+  attention::SerialFor serial;
+  ASSERT_TRUE(
+      decode->Attend(1, problem.q(), {absl::MakeSpan(out), {}}, serial).ok());
+  EXPECT_LE(problem.MaxError(out, 1), 1e-3);
+}
+
+// Case E8: sequences of unequal lengths, and what pads a table, harm nobody:
+// pages are bounded by length, and what is out of range is refused.
+TEST(CardDecodeTest, CaseE8PaddingIsRefusedAndLengthsAreBounds) {
+  DecodeSpec spec;
+  spec.tokens = {5, 70};
+  DecodeProblem problem(spec);
+  const auto decode = problem.Create();
+  using absl::StatusCode;
+  DecodeBlocks padded = problem.blocks();
+  padded.device_pages[2] = kNoDevicePage;  // -1
+  padded.host_pages[2] = 0xFFFFFFFFu;
+  EXPECT_EQ(decode->BeginStep(padded).code(), StatusCode::kOutOfRange);
+  padded = problem.blocks();
+  padded.device_pages[0] = problem.rig().pool().num_pages();
+  EXPECT_EQ(decode->BeginStep(padded).code(), StatusCode::kOutOfRange);
+  padded = problem.blocks();
+  padded.last_page_tokens[0] = 17;
+  EXPECT_EQ(decode->BeginStep(padded).code(), StatusCode::kInvalidArgument);
+  padded = problem.blocks();
+  padded.indptr[1] = 9;
+  EXPECT_EQ(decode->BeginStep(padded).code(), StatusCode::kInvalidArgument);
+  ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+  std::vector<float> out(problem.q().size());
+  attention::SerialFor serial;
+  EXPECT_EQ(
+      decode->Attend(kLayers, problem.q(), {absl::MakeSpan(out), {}}, serial)
+          .code(),
+      StatusCode::kInvalidArgument);
+  ASSERT_TRUE(
+      decode->Attend(0, problem.q(), {absl::MakeSpan(out), {}}, serial).ok());
+  EXPECT_LE(problem.MaxError(out, 0), 1e-3);
+}
+
+TEST(CardDecodeTest, TheHostWorksWhileTheCardRuns) {
+  DecodeSpec spec;
+  spec.tokens = {400, 400};
+  spec.resident_percent = 50;
+  spec.stripes = 4;
+  DecodeProblem problem(spec);
+  problem.options().host_bytes_per_second = 10e9;
+  const auto decode = problem.Create();
+  ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+  std::vector<float> out(problem.q().size());
+  attention::SerialFor serial;
+  ASSERT_TRUE(
+      decode->Attend(2, problem.q(), {absl::MakeSpan(out), {}}, serial).ok());
+  uint32_t uploads = 0, kernels = 0, downloads = 0;
+  absl::Time host_start, host_finish, kernel_start;
+  for (const DecodeEvent& event : decode->TakeEvents()) {
+    EXPECT_EQ(event.layer, 2u);
+    EXPECT_LE(event.start, event.finish);
+    uploads += event.what == "upload";
+    downloads += event.what == "download";
+    if (event.what == "kernel") {
+      ++kernels;
+      kernel_start = event.start;
+    } else if (event.what == "host") {
+      host_start = event.start;
+      host_finish = event.finish;
+    }
+  }
+  EXPECT_EQ(uploads, 1u);
+  EXPECT_EQ(kernels, 4u);
+  EXPECT_EQ(downloads, 2u);
+  EXPECT_LT(host_start, host_finish);
+  EXPECT_LE(kernel_start, host_finish);
+  EXPECT_TRUE(decode->TakeEvents().empty());
+}
+
+// Whatever the link does, a result is right or there is none.
+TEST(CardDecodeTest, FaultsAreFoundOrReported) {
+  const uint64_t seed = TestSeed(1);
+  uint32_t good = 0, failed = 0;
+  uint64_t faults = 0;
+  for (uint64_t i = 0; i < 60; ++i) {
+    DecodeSpec spec;
+    spec.kv_heads = 2;
+    spec.group = 2;
+    spec.head_dim = 32;
+    spec.stripes = 2;
+    spec.tokens = {40, 21};
+    spec.resident_percent = 70;
+    spec.seed = seed + i;
+    spec.faults.seed = seed + i;
+    for (CardOperation operation :
+         {CardOperation::kUpload, CardOperation::kDownload,
+          CardOperation::kKernel}) {
+      for (FaultKind kind : {FaultKind::kFail, FaultKind::kFlipBit,
+                             FaultKind::kLoseCompletion, FaultKind::kHang}) {
+        // The card gives no checksum of what a kernel computed.
+        if (operation == CardOperation::kKernel &&
+            kind == FaultKind::kFlipBit) {
+          continue;
+        }
+        FaultRule rule;
+        rule.operation = operation;
+        rule.kind = kind;
+        rule.probability = kind == FaultKind::kHang ? 0.002 : 0.03;
+        spec.faults.rules.push_back(rule);
+      }
+    }
+    DecodeProblem problem(spec);
+    if (problem.rig().tracker().resets() > 0) continue;  // pages were lost
+    if (!problem.uploaded().ok()) continue;
+    const auto decode = problem.Create();
+    ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+    attention::SerialFor serial;
+    for (uint32_t layer = 0; layer < kLayers; ++layer) {
+      std::vector<float> out(problem.q().size());
+      const absl::Status status =
+          decode->Attend(layer, problem.q(), {absl::MakeSpan(out), {}}, serial);
+      if (!status.ok()) {
+        ++failed;
+        break;
+      }
+      ++good;
+      ASSERT_LE(problem.MaxError(out, layer), 1e-3) << "seed " << seed + i;
+    }
+    faults += problem.rig().device().faults().faults();
+  }
+  EXPECT_GT(faults, 60u);
+  EXPECT_GT(good, 100u);
+  EXPECT_LT(failed, 20u);
+}
+
+}  // namespace
+}  // namespace paged_kv::fpga_dma
