@@ -18,6 +18,10 @@ namespace {
 bool HasAmxBf16() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
+  // The kernels look bytes up with it; there is no processor with tiles that
+  // lacks it.
+  constexpr unsigned kAvx512Vbmi = 1u << 1;
+  if ((ecx & kAvx512Vbmi) == 0) return false;
   constexpr unsigned kAmxBf16 = 1u << 22;
   constexpr unsigned kAmxTile = 1u << 24;
   return (edx & kAmxBf16) != 0 && (edx & kAmxTile) != 0;
@@ -47,11 +51,11 @@ bool CanUseAmxBf16() {
   return can;
 }
 
-AmxTiles::AmxTiles() {
+AmxTiles::AmxTiles(size_t rows) {
   TileConfig config;
   for (int t = 0; t < 8; ++t) {
     config.row_bytes[t] = kAmxTileRowBytes;
-    config.rows[t] = kAmxTileRows;
+    config.rows[t] = static_cast<uint8_t>(t < 5 ? rows : kAmxTileRows);
   }
   asm volatile("ldtilecfg %0" : : "m"(config));
 }

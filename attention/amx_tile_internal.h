@@ -32,11 +32,12 @@ inline constexpr size_t kAmxTileRows = 16;
 inline constexpr size_t kAmxTileRowBytes = 64;
 inline constexpr size_t kAmxTileBytes = kAmxTileRows * kAmxTileRowBytes;
 
-// Makes all eight tiles of the calling thread 16 rows of 64 bytes while it
-// lives.
+// Gives the eight tiles of the calling thread rows of 64 bytes while it lives:
+// tiles 0 to 4, which hold sums and their first factor, `rows` rows, 1 to 16,
+// and tiles 5 to 7 16. Time grows with the rows.
 class AmxTiles {
  public:
-  AmxTiles();
+  explicit AmxTiles(size_t rows = kAmxTileRows);
   ~AmxTiles();
   AmxTiles(const AmxTiles&) = delete;
   AmxTiles& operator=(const AmxTiles&) = delete;

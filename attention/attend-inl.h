@@ -18,7 +18,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -37,8 +36,6 @@ namespace paged_kv::attention::internal {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-inline constexpr float kLog2e = 1.44269504088896341f;
 
 template <class Reader>
 class ItemKernel {
@@ -105,7 +102,9 @@ class ItemKernel {
     view.end = chunk.end;
     std::copy_n(chunk.k, kChunkTiles, view.tiles);
     view.values = chunk.v;
-    if constexpr (Reader::kHasScales) CopyScales(chunk, &view);
+    if constexpr (Reader::kHasScales) {
+      CopyScales(chunk, view.key_scales, view.value_scales);
+    }
     if (plain_) {
       GatherKeys(chunk, parameters_.head_dim * Reader::kElementBytes,
                  reinterpret_cast<uint8_t*>(scratch_ + layout_.gathered_keys),
@@ -118,18 +117,6 @@ class ItemKernel {
       AttendAllRows<F32Reader>(chunk, view);
     } else {
       AttendAllRows<Reader>(chunk, view);
-    }
-  }
-
-  // Lanes without a key get scales of 0: none of their garbage is read.
-  static void CopyScales(const KeyChunk& chunk, ChunkView* view) {
-    std::fill_n(view->key_scales, kChunkTokens, 0.0f);
-    std::fill_n(view->value_scales, kChunkTokens, 0.0f);
-    for (uint32_t i = 0; i < chunk.num_scale_runs; ++i) {
-      const KeyChunk::ScaleRun& run = chunk.scale_runs[i];
-      const size_t bytes = (run.end - run.begin) * sizeof(float);
-      std::memcpy(view->key_scales + run.begin, run.k, bytes);
-      std::memcpy(view->value_scales + run.begin, run.v, bytes);
     }
   }
 

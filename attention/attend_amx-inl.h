@@ -1,15 +1,11 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One task on the tile registers of Intel AMX. Keys in tiles are multiplied as
-// they lie in their pages: 16 pairs of dims of 16 tokens are one tile.
-//
-// Products of tiles take bf16. Queries and softmax weights are f32, so each is
-// cut into two bf16 numbers, its upper bits and the rest (at most 2^-16 of it
-// is lost), and both are multiplied. Queries that are bf16 values to begin with
-// have no second part. Two tiles of rows are multiplied with two of keys or
-// values at a time, so that loads keep up. Products of tiles take subnormal
-// numbers for zeros.
+// One task of many rows on the tile registers of Intel AMX. Queries and weights
+// enter in two parts (see amx_rows-inl.h), each in tiles of its own, so that
+// queries that are bf16 values to begin with need no second product. Two tiles
+// of rows are multiplied with two of keys or values at a time, so that loads
+// keep up.
 
 // Toggled, not guarded: included once per Highway target.
 #if defined(PAGED_KV_ATTENTION_ATTEND_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -20,20 +16,19 @@
 #endif
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 
+#include "attention/amx_elements-inl.h"
+#include "attention/amx_rows-inl.h"
 #include "attention/amx_tile_internal.h"
 #include "attention/attend_internal.h"
 #include "attention/chunk_walk_internal.h"
-#include "attention/exp2-inl.h"
 #include "attention/gather_keys-inl.h"
 #include "attention/item_rows_internal.h"
 #include "attention/online_softmax-inl.h"
-#include "attention/round_to_16_bits-inl.h"
 #include "hwy/highway.h"
 
 #if PAGED_KV_HAS_AMX && HWY_TARGET == HWY_AVX3
@@ -44,10 +39,11 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-class AmxItemKernel {
+template <class Elements>
+class AmxManyRowsKernel {
  public:
-  AmxItemKernel(const AttendCall& call, const AttendTask& task,
-                const AttendTask& next, float* scratch)
+  AmxManyRowsKernel(const AttendCall& call, const AttendTask& task,
+                    const AttendTask& next, float* scratch)
       : call_(call),
         rows_(call, task),
         walk_(call, task, next),
@@ -57,7 +53,7 @@ class AmxItemKernel {
         stride_(OutputStride(call.pages.shape)),
         plain_(call.pages.layout.k_order == KOrder::kTokenDim),
         num_pairs_((rows_.size() + kPairRows - 1) / kPairRows),
-        soft_cap_log2e_(call.soft_cap * 1.44269504088896341f) {}
+        soft_cap_log2e_(call.soft_cap * kLog2e) {}
 
   void Run() {
     const AmxTiles tiles;
@@ -70,21 +66,17 @@ class AmxItemKernel {
   }
 
  private:
-  static constexpr size_t kPairsPerTile = kAmxTileRows;
-  static constexpr size_t kDimsPerStep = 2 * kPairsPerTile;
-  static constexpr size_t kTokensPerStep = 2 * kPairsPerTile;
-  static constexpr size_t kSteps = kChunkTokens / kTokensPerStep;
-  static constexpr size_t kColumns = 16;  // of a tile of sums
+  static constexpr size_t kSteps = kChunkTokens / kAmxTerms;
+  static constexpr size_t kColumns = kAmxColumns;
   static constexpr size_t kPairRows = 2 * kAmxTileRows;
-  static constexpr size_t kLanes = 16;
-  using Tag = hn::FixedTag<float, kLanes>;
 
   // Parts of the worker's scratch.
   struct Scratch {
     Scratch(const BlockShape& shape, float* base) {
       const ScratchLayout layout(shape);
       queries = reinterpret_cast<uint8_t*>(base + layout.queries);
-      keys = reinterpret_cast<uint8_t*>(base + layout.gathered_keys);
+      gathered = reinterpret_cast<uint8_t*>(base + layout.gathered_keys);
+      keys = reinterpret_cast<uint8_t*>(base + layout.f32_keys);
       values = reinterpret_cast<uint8_t*>(base + layout.f32_values);
       scores = base + layout.scores;
       weights = reinterpret_cast<uint8_t*>(base + layout.weights);
@@ -95,17 +87,18 @@ class AmxItemKernel {
     }
 
     uint8_t* queries;   // tiles [row tile][part][step]
-    uint8_t* keys;      // tiles of keys in plain order
+    uint8_t* gathered;  // stored tiles of keys in plain order
+    uint8_t* keys;      // decoded tiles [key tile][step]
     uint8_t* values;    // tiles [step][column tile]
     float* scores;      // [32, kChunkTokens] of a pair of row tiles
     uint8_t* weights;   // tiles [row tile][step][part]
     float* outputs;     // [rows, stride], see SortColumns()
     float* references;  // [rows]
     float* sums;        // [rows]
-    float* lane_sums;   // [rows, kLanes], what adds up to `sums`
+    float* lane_sums;   // [rows, kAmxColumns], what adds up to `sums`
   };
 
-  size_t steps() const { return head_dim_ / kDimsPerStep; }
+  size_t steps() const { return head_dim_ / kAmxTerms; }
   uint8_t* QueryTile(size_t row_tile, size_t part) const {
     return scratch_.queries + (2 * row_tile + part) * steps() * kAmxTileBytes;
   }
@@ -120,44 +113,32 @@ class AmxItemKernel {
     const size_t padded_rows = num_pairs_ * kPairRows;
     std::memset(scratch_.queries, 0, num_pairs_ * 4 * steps() * kAmxTileBytes);
     std::memset(scratch_.weights, 0, num_pairs_ * 4 * kSteps * kAmxTileBytes);
-    for (uint32_t r = 0; r < rows_.size(); ++r) PackQuery(r);
+    for (uint32_t r = 0; r < rows_.size(); ++r) {
+      const size_t row = r % kAmxTileRows * kAmxTileRowBytes;
+      has_low_queries_ |= PackQuery<Elements>(
+          rows_.Query(r), head_dim_, QueryTile(r / kAmxTileRows, 0) + row,
+          QueryTile(r / kAmxTileRows, 1) + row);
+    }
     std::fill_n(scratch_.references, rows_.size(),
                 -std::numeric_limits<float>::infinity());
-    std::fill_n(scratch_.lane_sums, padded_rows * kLanes, 0.0f);
+    std::fill_n(scratch_.lane_sums, padded_rows * kAmxColumns, 0.0f);
     std::fill_n(scratch_.outputs, padded_rows * stride_, 0.0f);
-  }
-
-  void PackQuery(uint32_t r) {
-    const Tag d;
-    const hn::Rebind<uint16_t, Tag> d16;
-    const float* query = rows_.Query(r);
-    const size_t row = r % kAmxTileRows * kAmxTileRowBytes;
-    uint8_t* high_tiles = QueryTile(r / kAmxTileRows, 0) + row;
-    uint8_t* low_tiles = QueryTile(r / kAmxTileRows, 1) + row;
-    for (size_t i = 0; i < head_dim_; i += kLanes) {
-      const auto value = hn::LoadU(d, query + i);
-      const auto high = Bf16Bits(d, value);
-      const auto left = hn::Sub(value, hn::BitCast(d, hn::ShiftLeft<16>(high)));
-      has_low_queries_ |= !hn::AllTrue(d, hn::Eq(left, hn::Zero(d)));
-      const size_t offset = i / kDimsPerStep * kAmxTileBytes +
-                            i % kDimsPerStep * sizeof(uint16_t);
-      hn::StoreU(hn::TruncateTo(d16, high), d16,
-                 reinterpret_cast<uint16_t*>(high_tiles + offset));
-      hn::StoreU(hn::TruncateTo(d16, Bf16Bits(d, left)), d16,
-                 reinterpret_cast<uint16_t*>(low_tiles + offset));
-    }
   }
 
   void AttendChunk(const KeyChunk& chunk) {
     const uint8_t* tiles[kChunkTiles];
     std::copy_n(chunk.k, kChunkTiles, tiles);
     if (plain_) {
-      GatherKeys(chunk, head_dim_ * sizeof(uint16_t), scratch_.keys, tiles,
-                 &prefetch_);
+      GatherKeys(chunk, head_dim_ * Elements::kElementBytes, scratch_.gathered,
+                 tiles, &prefetch_);
       const size_t filled = (chunk.end + kTileTokens - 1) / kTileTokens;
       std::fill(tiles + filled, tiles + kChunkTiles, tiles[0]);
     }
-    const size_t steps = (chunk.end + kTokensPerStep - 1) / kTokensPerStep;
+    if constexpr (Elements::kDecodesKeys) {
+      DecodeKeys(tiles);
+      CopyScales(chunk, key_scales_, value_scales_);
+    }
+    const size_t steps = (chunk.end + kAmxTerms - 1) / kAmxTerms;
     bool any_seen = false;
     bool seen[kMaxItemRows / kPairRows];
     for (size_t p = 0; p < num_pairs_; ++p) {
@@ -171,6 +152,19 @@ class AmxItemKernel {
       for (size_t c = 0; c < v_head_dim_ / kColumns; c += 2) {
         AccumulateColumns(p, steps, c);
       }
+    }
+  }
+
+  // Decodes the keys of a chunk and points `tiles` at them.
+  void DecodeKeys(const uint8_t** tiles) {
+    const Elements elements;
+    for (size_t t = 0; t < kChunkTiles; ++t) {
+      uint8_t* to = scratch_.keys + t * steps() * kAmxTileBytes;
+      for (size_t step = 0; step < steps(); ++step) {
+        elements.DecodeKeys(tiles[t], step, to + step * kAmxTileBytes,
+                            &prefetch_);
+      }
+      tiles[t] = to;
     }
   }
 
@@ -191,7 +185,7 @@ class AmxItemKernel {
     ScoreTiles(pair, tiles, 2);
     for (uint32_t i = 0; i < count; ++i) {
       float* scores = scratch_.scores + i * kChunkTokens;
-      ScaleScores(scores);
+      ScaleScores<Elements::kHasScales>(call_.score_scale, key_scales_, scores);
       CapAndMask(first_lane[i], last_lane[i], soft_cap_log2e_, scores);
       WeighRow(first_row + i, scores);
     }
@@ -239,86 +233,39 @@ class AmxItemKernel {
     AmxMultiplyBf16<3, 5, 7>();
   }
 
-  void ScaleScores(float* scores) const {
-    const Tag d;
-    const auto scale = hn::Set(d, call_.score_scale);
-    for (size_t j = 0; j < kChunkTokens; j += kLanes) {
-      hn::Store(hn::Mul(hn::Load(d, scores + j), scale), d, scores + j);
-    }
-  }
-
-  // From the scores of row r to its weights, in two parts.
+  // From the scores of row r to its weights, those of 8-bit values times their
+  // scales.
   void WeighRow(uint32_t r, const float* scores) {
-    const Tag d;
-    const auto s0 = hn::Load(d, scores);
-    const auto s1 = hn::Load(d, scores + kLanes);
-    const auto s2 = hn::Load(d, scores + 2 * kLanes);
-    const auto s3 = hn::Load(d, scores + 3 * kLanes);
-    const auto max = hn::Max(hn::Max(s0, s1), hn::Max(s2, s3));
-    float* sums = scratch_.lane_sums + r * kLanes;
-    const auto limit = hn::Set(d, scratch_.references[r] + kReferenceSlack);
-    if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Gt(max, limit)))) {
-      RaiseReference(hn::GetLane(hn::MaxOfLanes(d, max)), v_head_dim_,
-                     scratch_.references + r, sums,
-                     scratch_.outputs + r * stride_);
+    float* sums = scratch_.lane_sums + r * kColumns;
+    hn::Vec<AmxTag> weights[kChunkTokens / kColumns];
+    LoadWeights(scores, v_head_dim_, scratch_.references + r, sums,
+                scratch_.outputs + r * stride_, weights);
+    if constexpr (Elements::kHasScales) ScaleWeights(value_scales_, weights);
+    for (size_t step = 0; step < kSteps; ++step) {
+      const size_t row = r % kAmxTileRows * kAmxTileRowBytes;
+      StoreWeights(weights[2 * step], weights[2 * step + 1],
+                   WeightTile(r / kAmxTileRows, step, 0) + row,
+                   WeightTile(r / kAmxTileRows, step, 1) + row);
     }
-    // Nothing seen yet: any finite reference gives the weights 0.
-    const float reference = scratch_.references[r];
-    const auto m = hn::Set(d, std::isinf(reference) ? 0.0f : reference);
-    const auto w0 = Exp2(d, hn::Sub(s0, m));
-    const auto w1 = Exp2(d, hn::Sub(s1, m));
-    const auto w2 = Exp2(d, hn::Sub(s2, m));
-    const auto w3 = Exp2(d, hn::Sub(s3, m));
-    const auto sum = hn::Add(hn::Add(w0, w1), hn::Add(w2, w3));
-    hn::Store(hn::Add(hn::Load(d, sums), sum), d, sums);
-    StoreWeights(r, 0, w0, w1);
-    StoreWeights(r, 1, w2, w3);
   }
 
-  // Weights of the tokens of one step.
-  void StoreWeights(uint32_t r, size_t step, hn::Vec<Tag> a, hn::Vec<Tag> b) {
-    const Tag d;
-    const hn::Repartition<uint16_t, Tag> d16;
-    const auto upper =
-        hn::BitCast(d, hn::Set(hn::RebindToUnsigned<Tag>(), 0xFFFF0000u));
-    const auto a_high = hn::And(a, upper);
-    const auto b_high = hn::And(b, upper);
-    const auto high =
-        hn::ConcatOdd(d16, hn::BitCast(d16, b_high), hn::BitCast(d16, a_high));
-    const auto low = hn::ConcatOdd(d16, hn::BitCast(d16, hn::Sub(b, b_high)),
-                                   hn::BitCast(d16, hn::Sub(a, a_high)));
-    uint8_t* to = WeightTile(r / kAmxTileRows, step, 0) +
-                  r % kAmxTileRows * kAmxTileRowBytes;
-    hn::Store(high, d16, reinterpret_cast<uint16_t*>(to));
-    hn::Store(low, d16, reinterpret_cast<uint16_t*>(to + kAmxTileBytes));
-  }
-
-  // Tiles of values: pairs of tokens side by side, as products of tiles take
-  // them. Columns come out of order, see SortColumns(). Tokens that are not the
-  // item's become zeros.
+  // Tiles of values, whose pairs are tokens i and i + 16, as in StoreWeights().
   void InterleaveValues(const KeyChunk& chunk, size_t steps) {
-    alignas(64) static constexpr uint8_t kZeros[kMaxHeadDim * 2] = {};
-    const hn::FixedTag<uint16_t, 32> d16;
-    const size_t column_tiles = v_head_dim_ / kColumns;
-    const uint8_t* rows[kChunkTokens];
-    for (size_t j = 0; j < kChunkTokens; ++j) {
-      rows[j] = j >= chunk.begin && j < chunk.end ? chunk.v[j] : kZeros;
-    }
-    for (size_t j = 0; j < steps * kTokensPerStep; j += 2) {
-      uint8_t* to = scratch_.values +
-                    j / kTokensPerStep * column_tiles * kAmxTileBytes +
-                    j % kTokensPerStep / 2 * kAmxTileRowBytes;
-      for (size_t c = 0; c < v_head_dim_; c += 32) {
-        prefetch_.Prefetch<2>();
-        const auto a =
-            hn::LoadU(d16, reinterpret_cast<const uint16_t*>(rows[j]) + c);
-        const auto b =
-            hn::LoadU(d16, reinterpret_cast<const uint16_t*>(rows[j + 1]) + c);
-        uint8_t* pair = to + c / kColumns * kAmxTileBytes;
-        hn::Store(hn::InterleaveLower(d16, a, b), d16,
-                  reinterpret_cast<uint16_t*>(pair));
-        hn::Store(hn::InterleaveUpper(d16, a, b), d16,
-                  reinterpret_cast<uint16_t*>(pair + kAmxTileBytes));
+    const AmxValueRows values(chunk);
+    const Elements elements;
+    constexpr size_t kUnit = Elements::kUnitColumns;
+    for (size_t step = 0; step < steps; ++step) {
+      const uint8_t* const* rows = values.rows + step * kAmxTerms;
+      uint8_t* to =
+          scratch_.values + step * (v_head_dim_ / kColumns) * kAmxTileBytes;
+      for (size_t i = 0; i < kAmxTileRows; ++i) {
+        for (size_t c = 0; c < v_head_dim_; c += kUnit) {
+          prefetch_.Prefetch<2>();
+          const size_t offset = c * Elements::kElementBytes;
+          elements.ValuePair(
+              rows[i] + offset, rows[i + kAmxTileRows] + offset,
+              to + c / kColumns * kAmxTileBytes + i * kAmxTileRowBytes);
+        }
       }
     }
   }
@@ -350,24 +297,13 @@ class AmxItemKernel {
   }
 
   void Finish() const {
-    const Tag d;
+    const AmxTag d;
     for (uint32_t r = 0; r < rows_.size(); ++r) {
-      SortColumns(scratch_.outputs + r * stride_);
-      const auto sums = hn::Load(d, scratch_.lane_sums + r * kLanes);
+      SortColumns<Elements>(v_head_dim_, scratch_.outputs + r * stride_);
+      const auto sums = hn::Load(d, scratch_.lane_sums + r * kColumns);
       scratch_.sums[r] = hn::GetLane(hn::SumOfLanes(d, sums));
     }
     rows_.Write(scratch_.outputs, scratch_.references, scratch_.sums);
-  }
-
-  // Undoes the order of InterleaveLower and InterleaveUpper, which take the
-  // first or last four of each 8 dims.
-  void SortColumns(float* output) const {
-    float sorted[kMaxHeadDim];
-    for (size_t c = 0; c < v_head_dim_; ++c) {
-      const size_t tile = c / 32 * 2 + c % 8 / 4;
-      sorted[c] = output[tile * kColumns + c % 32 / 8 * 4 + c % 4];
-    }
-    std::copy_n(sorted, v_head_dim_, output);
   }
 
   const AttendCall& call_;
@@ -382,6 +318,9 @@ class AmxItemKernel {
   const size_t num_pairs_;
   const float soft_cap_log2e_;
   bool has_low_queries_ = false;
+  // Of the chunk, for elements that have scales.
+  alignas(64) float key_scales_[kChunkTokens];
+  alignas(64) float value_scales_[kChunkTokens];
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -20,7 +20,7 @@ namespace HWY_NAMESPACE {
 
 void AttendBf16AmxItem(const AttendCall& call, const AttendTask& task,
                        const AttendTask& next, float* scratch) {
-  AmxItemKernel(call, task, next, scratch).Run();
+  AmxManyRowsKernel<AmxBf16Elements>(call, task, next, scratch).Run();
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -33,16 +33,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace paged_kv::attention::internal {
 
-AttendFunction AttendBf16Amx(const BlockShape& shape) {
+TileKernel AttendBf16Amx(const BlockShape& shape) {
   constexpr uint32_t kDimsPerTile = 32;
   if (shape.head_dim % kDimsPerTile != 0 ||
       shape.VHeadDim() % kDimsPerTile != 0) {
-    return nullptr;
+    return {};
   }
 #if PAGED_KV_HAS_AMX && (HWY_TARGETS & HWY_AVX3)
-  return N_AVX3::AttendBf16AmxItem;
+  // Fewer rows leave most of a tile empty, and memory is the bound then.
+  return {N_AVX3::AttendBf16AmxItem, 9};
 #else
-  return nullptr;
+  return {};
 #endif
 }
 

@@ -124,10 +124,16 @@ AttendFunction AttendBf16(Isa isa);
 AttendFunction AttendFp8(Isa isa);
 AttendFunction AttendInt8(Isa isa);
 
-// The kernel on tile registers, for items of kAmxMinRows rows and more; null
-// for shapes that do not fill its tiles.
-inline constexpr uint32_t kAmxMinRows = 9;
-AttendFunction AttendBf16Amx(const BlockShape& shape);
+// A kernel on tile registers and the rows of an item from which on it is the
+// fastest one.
+struct TileKernel {
+  AttendFunction function = nullptr;
+  uint32_t min_rows = 0;
+};
+
+// For bf16 and for both 8-bit types; null for shapes that do not fill tiles.
+TileKernel AttendBf16Amx(const BlockShape& shape);
+TileKernel Attend8BitsAmx(const BlockShape& shape);
 
 }  // namespace paged_kv::attention::internal
 

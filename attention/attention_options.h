@@ -35,6 +35,10 @@ struct AttentionOptions {
 
   // -- Affects speed --
 
+  // Sequences that decode read pages that they begin with in common once. Off,
+  // each reads its own. Results differ by rounding.
+  bool share_prefixes = true;
+
   // Instruction set to use. Results of different ones differ by rounding.
   Isa isa = Isa::kAuto;
 };

@@ -28,6 +28,7 @@ using internal::ScratchLayout;
 using internal::SequenceQueries;
 using internal::SharedPrefix;
 using internal::SplitRows;
+using internal::TileKernel;
 using internal::WorkItem;
 using internal::WorkPartition;
 
@@ -49,22 +50,34 @@ AttendFunction FindVectorKernel(DType dtype, Isa isa) {
   return nullptr;
 }
 
+TileKernel FindTileKernel(const BlockShape& shape) {
+  switch (shape.dtype) {
+    case DType::kBF16:
+      return internal::AttendBf16Amx(shape);
+    case DType::kFp8E4M3:
+    case DType::kInt8:
+      return internal::Attend8BitsAmx(shape);
+    case DType::kF32:
+    case DType::kF16:
+      break;
+  }
+  return {};
+}
+
 // Kernels by the number of an item's rows.
 struct Kernels {
   Kernels(const BlockShape& shape, Isa isa)
-      : few_rows(FindVectorKernel(shape.dtype, isa)), many_rows(few_rows) {
-    if (isa == Isa::kAmxBf16 && shape.dtype == DType::kBF16) {
-      AttendFunction tiles = internal::AttendBf16Amx(shape);
-      if (tiles != nullptr) many_rows = tiles;
-    }
-  }
+      : vectors(FindVectorKernel(shape.dtype, isa)),
+        tiles(isa == Isa::kAmxBf16 ? FindTileKernel(shape) : TileKernel()) {}
 
   AttendFunction For(const WorkItem& item) const {
-    return item.num_rows < internal::kAmxMinRows ? few_rows : many_rows;
+    const bool use_tiles =
+        tiles.function != nullptr && item.num_rows >= tiles.min_rows;
+    return use_tiles ? tiles.function : vectors;
   }
 
-  AttendFunction few_rows;
-  AttendFunction many_rows;
+  AttendFunction vectors;
+  TileKernel tiles;
 };
 
 absl::Status CheckCommon(const KvPages& pages, uint32_t query_heads,
@@ -86,7 +99,7 @@ class AttentionPlan::Impl {
        const std::vector<SequenceQueries>& queries,
        const AttentionOptions& options, Isa isa)
       : isa_(isa), kernels_(pages.shape, isa) {
-    PAGED_KV_CHECK(kernels_.few_rows != nullptr);
+    PAGED_KV_CHECK(kernels_.vectors != nullptr);
     const BlockShape& shape = pages.shape;
     call_.pages = pages;
     call_.table = table;
@@ -109,8 +122,9 @@ class AttentionPlan::Impl {
     }
     // A window may hide a prefix from some of those who share it.
     const std::vector<SharedPrefix> shared =
-        options.window == 0 ? internal::FindSharedPrefixes(table, queries)
-                            : std::vector<SharedPrefix>();
+        options.share_prefixes && options.window == 0
+            ? internal::FindSharedPrefixes(table, queries)
+            : std::vector<SharedPrefix>();
     partition_ = internal::PartitionWork(queries, shared, shape.kv_heads,
                                          call_.group, options);
     call_.shared_queries = partition_.shared_queries.data();

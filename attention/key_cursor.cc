@@ -2,11 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <cstring>
 
 #include "attention/key_cursor_internal.h"
 #include "paged_kv/prefetch.h"
 
 namespace paged_kv::attention::internal {
+
+void CopyScales(const KeyChunk& chunk, float* key_scales, float* value_scales) {
+  std::fill_n(key_scales, kChunkTokens, 0.0f);
+  std::fill_n(value_scales, kChunkTokens, 0.0f);
+  for (uint32_t i = 0; i < chunk.num_scale_runs; ++i) {
+    const KeyChunk::ScaleRun& run = chunk.scale_runs[i];
+    const size_t bytes = (run.end - run.begin) * sizeof(float);
+    std::memcpy(key_scales + run.begin, run.k, bytes);
+    std::memcpy(value_scales + run.begin, run.v, bytes);
+  }
+}
 
 KeyCursor::KeyCursor(const AttendCall& call, const WorkItem& item,
                      uint32_t kv_head) {

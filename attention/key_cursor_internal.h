@@ -37,6 +37,11 @@ struct KeyChunk {
   ScaleRun scale_runs[kChunkTokens];
 };
 
+// Copies the scales of an 8-bit chunk, which have arrived by now, to arrays of
+// kChunkTokens. Lanes without a key get scales of 0: none of their garbage is
+// read.
+void CopyScales(const KeyChunk& chunk, float* key_scales, float* value_scales);
+
 class KeyCursor {
  public:
   KeyCursor(const AttendCall& call, const WorkItem& item, uint32_t kv_head);

@@ -29,6 +29,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+inline constexpr float kLog2e = 1.44269504088896341f;
+
 // Caps the scores of one row, all lanes of a chunk, and takes away the keys
 // that it does not see. What lies in unseen lanes, NaN included, is replaced,
 // never multiplied.
@@ -60,7 +62,7 @@ inline constexpr float kReferenceSlack = 8.0f;
 
 // Replaces a row's reference, its running maximum or an earlier one; what was
 // summed before shrinks.
-HWY_NOINLINE inline void RaiseReference(float max, size_t v_head_dim,
+HWY_NOINLINE inline void RaiseReference(float max, size_t columns,
                                         float* reference, float* lane_sums,
                                         float* output) {
   const ScoreTag d;
@@ -69,9 +71,28 @@ HWY_NOINLINE inline void RaiseReference(float max, size_t v_head_dim,
   hn::StoreU(hn::Mul(shrink, hn::LoadU(d, lane_sums)), d, lane_sums);
   const hn::CappedTag<float, 8> d8;  // head dims are multiples of 8
   const auto factor = hn::Set(d8, hn::GetLane(shrink));
-  for (size_t c = 0; c < v_head_dim; c += hn::Lanes(d8)) {
+  for (size_t c = 0; c < columns; c += hn::Lanes(d8)) {
     hn::StoreU(hn::Mul(factor, hn::LoadU(d8, output + c)), d8, output + c);
   }
+}
+
+// What to subtract from the scores of a row before they become weights: the
+// row's reference, replaced if `max`, the lanes' largest scores of a chunk,
+// outgrows it by far. `columns` of the output shrink then.
+template <class V>
+HWY_INLINE float UpdateReference(V max, size_t columns,
+                                 float* HWY_RESTRICT reference,
+                                 float* HWY_RESTRICT lane_sums,
+                                 float* HWY_RESTRICT output) {
+  const ScoreTag d;
+  const auto limit = hn::Set(d, *reference + kReferenceSlack);
+  if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Gt(max, limit)))) {
+    RaiseReference(hn::GetLane(hn::MaxOfLanes(d, max)), columns, reference,
+                   lane_sums, output);
+  }
+  // Nothing seen yet: any finite reference gives the weights 0.
+  const bool none = std::isinf(*reference) && *reference < 0;
+  return none ? 0.0f : *reference;
 }
 
 // Turns one row's scores, all lanes of a chunk, into weights relative to the
@@ -89,14 +110,8 @@ HWY_INLINE void UpdateSoftmax(size_t v_head_dim, float* HWY_RESTRICT scores,
   for (size_t j = kScoreLanes; j < kChunkTokens; j += kScoreLanes) {
     max = hn::Max(max, hn::LoadU(d, scores + j));
   }
-  const auto limit = hn::Set(d, *reference + kReferenceSlack);
-  if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Gt(max, limit)))) {
-    RaiseReference(hn::GetLane(hn::MaxOfLanes(d, max)), v_head_dim, reference,
-                   lane_sums, output);
-  }
-  // Nothing seen yet: any finite reference gives the weights 0.
-  const bool none = std::isinf(*reference) && *reference < 0;
-  const auto subtrahend = hn::Set(d, none ? 0.0f : *reference);
+  const auto subtrahend = hn::Set(
+      d, UpdateReference(max, v_head_dim, reference, lane_sums, output));
   auto sum = hn::LoadU(d, lane_sums);
   for (size_t j = 0; j < kChunkTokens; j += kScoreLanes) {
     auto weight = Exp2(d, hn::Sub(hn::LoadU(d, scores + j), subtrahend));

@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "attention/paged_decode.h"
 #include "gtest/gtest.h"
 #include "tests/support/attention_problem.h"
 #include "tests/support/attention_random.h"
@@ -234,6 +236,34 @@ TEST(SharedPrefixTest, AttentionOverSharedPagesAgreesWithTheReference) {
       ASSERT_EQ(alone->out, got->out);
     }
   }
+}
+
+// A window that hides nothing rules sharing out as well, so it has to give the
+// same bits as sharing turned off.
+TEST(SharedPrefixTest, SharingCanBeTurnedOff) {
+  AttentionSpec spec;
+  spec.shape.kv_heads = 2;
+  spec.shape.block_tokens = 16;
+  spec.group = 7;
+  spec.decode = true;
+  spec.sequences.assign(6, {1, 400});
+  AttentionProblem problem(spec);
+  for (uint32_t i = 1; i < 6; ++i) problem.SharePages(i, 0, 20);
+  SerialFor serial;
+  const auto outputs_with = [&](const AttentionOptions& options) {
+    std::vector<float> out(problem.num_rows() * spec.shape.VHeadDim());
+    AttentionOutputs outputs;
+    outputs.out = absl::MakeSpan(out);
+    const absl::Status status =
+        PagedDecode(problem.inputs(), options, outputs, serial);
+    EXPECT_TRUE(status.ok()) << status;
+    return out;
+  };
+  AttentionOptions shared, apart, windowed;
+  apart.share_prefixes = false;
+  windowed.window = 1000;
+  EXPECT_EQ(outputs_with(apart), outputs_with(windowed));
+  EXPECT_NE(outputs_with(apart), outputs_with(shared));
 }
 
 }  // namespace
