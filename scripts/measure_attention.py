@@ -37,6 +37,8 @@ PREFILL = "prefill --new_tokens=512 --context=4096"
 SHARED = "decode --batch=32 --context=4224 --shared_prefix=4096"
 PEAKS = {"f32_fma": "f32 FMA", "bf16_dot": "bf16 dot",
          "bf16_tile": "bf16 tiles"}
+UNSHARED = "decode --batch=32 --context=1024"
+MODEL_LAYERS = 28  # of Qwen2.5-7B, for what is done once per step
 APPEND = "decode --batch=32 --context=4096 --append"
 
 
@@ -145,13 +147,25 @@ def over_bf16_dot_bound(result):
     return result["step_seconds"]["median"] / max(stream, products)
 
 
+def step_seconds(result):
+    """Of all layers of the model, with the plan that they share."""
+    return (result["plan_seconds"] +
+            MODEL_LAYERS * result["step_seconds"]["median"])
+
+
 def prefix_and_append():
     name = "32 x (4,096 shared + 128 own), bf16: time over its bound"
     figures = [
         Figure(f"{name}, bf16 dot peak", [SHARED], over_bf16_dot_bound, 1.4,
                at_most=True),
         Figure(f"{name}, highest peak", [SHARED],
-               lambda r: 1 / r["share_of_bound"], None, at_most=True)]
+               lambda r: 1 / r["share_of_bound"], None, at_most=True),
+        Figure("32 x 1,024, nothing shared: time over that without looking "
+               "for shared prefixes",
+               [f"{UNSHARED} --prefix_sharing=auto",
+                f"{UNSHARED} --prefix_sharing=off"],
+               lambda look, off: step_seconds(look) / step_seconds(off), 1.03,
+               at_most=True)]
     for dtype in ("bf16", "fp8_e4m3", "int8"):
         figures.append(Figure(
             f"AppendKv of 32 sequences, {dtype}: of attention",

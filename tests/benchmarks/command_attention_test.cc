@@ -165,6 +165,14 @@ TEST(CommandAttentionTest, ListsGiveARowPerValue) {
   for (const nlohmann::json& row : json["rows"]) ExpectSane(row);
 }
 
+TEST(CommandAttentionTest, PrefixSharingCanBeTurnedOff) {
+  const nlohmann::json json = TinyJson(
+      "decode", {"--batch=4", "--shared_prefix=50", "--prefix_sharing=off"});
+  EXPECT_EQ(json["shared_prefix_tokens"], 48);
+  EXPECT_GT(json["plan_seconds"], 0);
+  ExpectSane(json);
+}
+
 TEST(CommandAttentionTest, PlainKeysSharedPrefixAndAppend) {
   const nlohmann::json json = TinyJson(
       "decode",
@@ -335,6 +343,9 @@ INSTANTIATE_TEST_SUITE_P(
                {"decode", "--lengths=azure", "--trace=no/such"},
                "cannot open 'no/such'"},
         BadUse{"plot suffix", {"decode", "--plot=a.pdf"}, ".svg or .png"},
+        BadUse{"prefix_sharing",
+               {"decode", "--prefix_sharing=on"},
+               "use auto or off"},
         BadUse{"no shared prefix in prefill",
                {"prefill", "--shared_prefix=16"},
                "--shared_prefix"}));

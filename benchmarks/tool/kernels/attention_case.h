@@ -56,7 +56,8 @@ struct MeasureOptions {
   uint32_t threads = 1;
   // Of rounds; twice that if most are disturbed, and at least three rounds.
   double seconds = 4;
-  bool append = false;  // also time AppendKv of the step's tokens
+  bool share_prefixes = true;  // of AttentionOptions
+  bool append = false;         // also time AppendKv of the step's tokens
   uint64_t seed = 1;
 };
 

@@ -38,6 +38,13 @@ absl::StatusOr<KOrder> ParseKOrder(absl::string_view name) {
       "unknown order of K ", QuoteForError(name), "; use tiled or plain"));
 }
 
+absl::StatusOr<bool> ParsePrefixSharing(absl::string_view name) {
+  if (name == "auto") return true;
+  if (name == "off") return false;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown prefix sharing ", QuoteForError(name), "; use auto or off"));
+}
+
 absl::StatusOr<Lengths> ParseLengths(absl::string_view name) {
   if (name == "uniform") return Lengths::kUniform;
   if (name == "azure") return Lengths::kAzure;
@@ -156,6 +163,10 @@ void AttentionFlags::AddShapeFlags(CLI::App& app) {
   if (!prefill_) {
     AddNumber(app, "--shared_prefix", &shared_prefix_, 0, kMaxContext,
               "Tokens that all sequences begin with, in the same pages")
+        ->group(group);
+    AddChoice(app, "--prefix_sharing", &measure_.share_prefixes,
+              ParsePrefixSharing, "auto|off", "auto",
+              "off: every sequence reads the pages of a shared prefix itself")
         ->group(group);
   }
   AddChoice(app, "--heads", &heads_, ParseHeads, "QUERY/KV", "28/4",

@@ -68,6 +68,7 @@ ordered_json RowJson(const AttentionResult& r) {
       {"flops_per_byte", r.FlopsPerByte()},
       {"step_seconds",
        {{"min", r.step.min}, {"median", r.step.median}, {"p90", r.step.p90}}},
+      {"plan_seconds", r.plan_seconds},
       {"tokens_per_second", r.TokensPerSecond()},
       {"bytes_per_second", r.ReadRate()},
       {"flops_per_second", r.FlopRate()},

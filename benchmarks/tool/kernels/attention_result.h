@@ -46,6 +46,7 @@ struct AttentionResult {
   double pool_bytes = 0;   // of all pages and layers
   double huge_share = -1;  // of them in huge pages; -1: unknown
 
+  double plan_seconds = 0;  // median, of the plan for all layers of a step
   StepSeconds step;
   RoundCount rounds;       // of the kernel
   double stream_rate = 0;  // bytes per second

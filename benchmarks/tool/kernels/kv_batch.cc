@@ -126,9 +126,11 @@ PageTable KvBatch::table() const {
           0};
 }
 
-absl::StatusOr<AttentionPlan> KvBatch::Plan(attention::Isa isa) const {
+absl::StatusOr<AttentionPlan> KvBatch::Plan(attention::Isa isa,
+                                            bool share_prefixes) const {
   AttentionOptions options;
   options.isa = isa;
+  options.share_prefixes = share_prefixes;
   if (case_.prefill) {
     return AttentionPlan::ForPrefill(pages_, case_.query_heads, table(),
                                      qo_indptr_, options);

@@ -33,7 +33,8 @@ class KvBatch {
                                         uint64_t seed);
 
   // The step's plan; errors of AttentionPlan. Refers to this batch.
-  absl::StatusOr<attention::AttentionPlan> Plan(attention::Isa isa) const;
+  absl::StatusOr<attention::AttentionPlan> Plan(
+      attention::Isa isa, bool share_prefixes = true) const;
 
   // Writes normally distributed K and V into every slot of every page, and so
   // touches all memory.

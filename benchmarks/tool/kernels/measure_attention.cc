@@ -161,6 +161,21 @@ class Measurement {
   std::vector<QuietTimings> peaks_;
 };
 
+// Median seconds of making the step's plan.
+absl::StatusOr<double> PlanSeconds(const KvBatch& batch,
+                                   const MeasureOptions& options) {
+  constexpr int kRepeats = 21;
+  QuietTimings timings(/*threads=*/1);
+  for (int i = 0; i < kRepeats; ++i) {
+    absl::Status status;
+    timings.Add(TimeOf([&] {
+      status = batch.Plan(options.isa, options.share_prefixes).status();
+    }));
+    PAGED_KV_RETURN_IF_ERROR(status);
+  }
+  return timings.Median();
+}
+
 }  // namespace
 
 absl::StatusOr<AttentionResult> MeasureAttention(
@@ -168,7 +183,8 @@ absl::StatusOr<AttentionResult> MeasureAttention(
     Progress& progress) {
   PAGED_KV_ASSIGN_OR_RETURN(KvBatch batch,
                             KvBatch::Create(attention_case, options.seed));
-  PAGED_KV_ASSIGN_OR_RETURN(AttentionPlan plan, batch.Plan(options.isa));
+  PAGED_KV_ASSIGN_OR_RETURN(AttentionPlan plan,
+                            batch.Plan(options.isa, options.share_prefixes));
   ThreadPool pool(options.threads);
   PAGED_KV_RETURN_IF_ERROR(batch.Fill(pool, progress));
 
@@ -188,6 +204,7 @@ absl::StatusOr<AttentionResult> MeasureAttention(
       batch.pages().num_pages;
   result.huge_share = batch.memory().HugeShare();
   measurement.Report(&result);
+  PAGED_KV_ASSIGN_OR_RETURN(result.plan_seconds, PlanSeconds(batch, options));
   progress.Start("checking against the reference");
   progress.Update(0, 1);
   PAGED_KV_ASSIGN_OR_RETURN(result.error,
