@@ -366,17 +366,13 @@ ert_cmd_state XrtCard::WaitForEnd(xrt::run* run) {
 
 // ---- Reset ----
 
-// xrt::device::reset() is not part of XRT's documented interface, so a later
-// release may do without.
-template <typename XrtDevice>
-void ResetIfPossible(XrtDevice* device) {
-  if constexpr (requires { device->reset(); }) device->reset();
-}
-
+// XRT's API resets no card: xrt::device::reset() drops a handle. On a card a
+// transfer that hangs ends when the driver's own limit is over, and a run that
+// hangs is waited for no longer; what the unit still does is over when the card
+// is reset from outside.
 void XrtCard::Interrupt() {
   stopping_ = true;
-  // Whether it helped shows when calls return and the card comes back.
-  GuardVoid("reset", [&] { ResetIfPossible(&device_); }).IgnoreError();
+  XrtEmulatedTimes::ResetIfEmulated(device_);
 }
 
 absl::Status XrtCard::Restore() {
@@ -419,7 +415,8 @@ XrtInfo DescribeXrt() {
   uint32_t count = 0;
   const absl::Status counted = GuardVoid(
       "counting cards", [&] { count = xrt::system::enumerate_devices(); });
-  for (uint32_t i = 0; i < count; ++i) {
+  // The count leaves out emulated cards, so what comes after it is tried.
+  for (uint32_t i = 0;; ++i) {
     XrtCardInfo card;
     card.index = i;
     const absl::Status opened = GuardVoid(absl::StrCat("card ", i), [&] {
@@ -428,11 +425,12 @@ XrtInfo DescribeXrt() {
       card.emulated = XrtEmulatedTimes::IsEmulated(device);
       card.address = device.get_info<xrt::info::device::bdf>();
     });
+    if (i >= count && card.name.empty()) break;
     // An emulated card sits in no slot.
     if (!card.emulated) card.problem = std::string(opened.message());
     info.cards.push_back(std::move(card));
   }
-  if (count == 0) {
+  if (info.cards.empty()) {
     info.advice = absl::StrCat(
         "A card needs Xilinx's driver (xocl) and permission to open it; an "
         "emulated one needs XILINX_XRT set to <build>/emulated_card and "

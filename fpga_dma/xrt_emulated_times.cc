@@ -50,6 +50,14 @@ bool XrtEmulatedTimes::IsEmulated(void* device_handle) {
   return api != nullptr && api->find(device_handle) != nullptr;
 }
 
+void XrtEmulatedTimes::ResetIfEmulated(void* device_handle) {
+  const PagedKvEmulatedCard* api = FindApi();
+  if (api == nullptr) return;
+  void* card = api->find(device_handle);
+  // Whether it came back shows when it is loaded again.
+  if (card != nullptr) api->reset(card);
+}
+
 ModelledTimes::Announced XrtEmulatedTimes::Announce(CallKind kind,
                                                     uint32_t index) {
   int32_t hangs = 0;

@@ -22,6 +22,8 @@ class XrtEmulatedTimes : public ModelledTimes {
   static std::unique_ptr<XrtEmulatedTimes> Find(void* device_handle);
   // Whether `device_handle` is an emulated card, whatever its clock.
   static bool IsEmulated(void* device_handle);
+  // Resets it, if it is one.
+  static void ResetIfEmulated(void* device_handle);
 
   uint32_t channels() const { return api_->channels(card_); }
 

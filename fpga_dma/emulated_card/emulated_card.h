@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the emulated card's driver library offers beside the driver interface
-// of XRT: its virtual clock. A program that drives whatever card there is looks
-// the one symbol up (dlsym) and does without where it is missing. Plain C.
+// of XRT: its virtual clock, and a reset. A program that drives whatever card
+// there is looks the one symbol up (dlsym) and does without where it is
+// missing. Plain C.
 //
 // Blocking calls of the driver return as soon as they have done their work.
 // Who wants modelled times announces each call, binds it to the thread that
@@ -63,6 +64,11 @@ struct PagedKvEmulatedCard {
                          struct PagedKvFinish* finish);
   void (*retire)(void* card, uint64_t ticket);
   void (*give_up)(void* card, int64_t now_ticks);
+
+  // Resets the card, which XRT's API does not offer: calls that hang return,
+  // memory is lost, a card that had dropped off comes back. 0, or a negative
+  // errno value if it stays away.
+  int32_t (*reset)(void* card);
 };
 
 // The symbol.

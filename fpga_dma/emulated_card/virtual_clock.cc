@@ -1,7 +1,7 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The driver library's own symbol: the virtual clock in C.
+// The driver library's own symbol: the virtual clock and the reset in C.
 
 #include "absl/time/time.h"
 #include "fpga_dma/emulated_card/card.h"
@@ -62,6 +62,8 @@ void GiveUp(void* card, int64_t now_ticks) {
   ToCard(card)->GiveUp(FromTicks(now_ticks));
 }
 
+int32_t Reset(void* card) { return ToCard(card)->Reset(); }
+
 constexpr PagedKvEmulatedCard kInterface = {PAGEDKV_EMULATED_CARD_VERSION,
                                             &Find,
                                             &HasVirtualClock,
@@ -70,7 +72,8 @@ constexpr PagedKvEmulatedCard kInterface = {PAGEDKV_EMULATED_CARD_VERSION,
                                             &Bind,
                                             &NextFinish,
                                             &Retire,
-                                            &GiveUp};
+                                            &GiveUp,
+                                            &Reset};
 
 }  // namespace
 }  // namespace paged_kv::fpga_dma

@@ -27,12 +27,13 @@
 
 namespace paged_kv::fpga_dma {
 
+using Variables = std::map<std::string, std::string>;
+
 // The variables that describe the emulated card, set for the life of this
 // object. XRT and its driver read them when a card is opened.
 class CardEnvironment {
  public:
-  explicit CardEnvironment(const std::map<std::string, std::string>& variables)
-      : variables_(variables) {
+  explicit CardEnvironment(const Variables& variables) : variables_(variables) {
     for (const auto& [name, value] : variables_) {
       setenv(name.c_str(), value.c_str(), 1);
     }
@@ -44,7 +45,7 @@ class CardEnvironment {
   CardEnvironment& operator=(const CardEnvironment&) = delete;
 
  private:
-  const std::map<std::string, std::string> variables_;
+  const Variables variables_;
 };
 
 inline void WriteFile(const std::string& path, absl::Span<const char> bytes) {
@@ -57,8 +58,7 @@ inline void WriteFile(const std::string& path, absl::Span<const char> bytes) {
 class EmulatedCardTest : public ::testing::Test {
  protected:
   // Opens a card of this board; `variables` without PAGEDKV_CARD_BOARD.
-  void Open(const std::string& board_name,
-            std::map<std::string, std::string> variables = {}) {
+  void Open(const std::string& board_name, Variables variables = {}) {
     device_.reset();
     auto board = BuiltinBoard(board_name);
     ASSERT_TRUE(board.ok()) << board.status();
