@@ -67,9 +67,9 @@ struct FaultPlanOptions {
 // InvalidArgument names the word.
 absl::StatusOr<FaultPlanOptions> ParseFaultPlan(absl::string_view text);
 
-// InvalidArgument: a probability outside [0, 1], a rule that can never or
-// always both apply, or a kind that the operation cannot have (an allocation
-// or a reset only fails).
+// InvalidArgument: a probability outside [0, 1], a rule with both or neither of
+// `nth` and `probability`, a delay that is not positive and finite, or a kind
+// that the operation cannot have (an allocation or a reset only fails).
 absl::Status ValidateFaultPlan(const FaultPlanOptions& options);
 
 // A fault of one operation.

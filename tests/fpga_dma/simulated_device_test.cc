@@ -306,6 +306,21 @@ TEST(SimulatedDeviceTest, PollReportsInTheOrderOfFinishingAndEachOnce) {
   EXPECT_EQ(device->Now(), At(1000));
 }
 
+TEST(SimulatedDeviceTest, WhatFinishesTogetherIsReportedTogether) {
+  auto device = MakeDevice();
+  const SlabId a = MakeSlab(*device, 4096);
+  const SlabId b = MakeSlab(*device, 4096, 1);
+  const OpId up = device->StartUpload({a, 0, 640}, 0).value();
+  const OpId down = device->StartDownload({b, 0, 640}, 0).value();
+  std::vector<Completion> completions(4);
+  ASSERT_EQ(
+      device->Poll(absl::InfiniteFuture(), absl::MakeSpan(completions)).value(),
+      2u);
+  EXPECT_EQ(completions[0].op, up);
+  EXPECT_EQ(completions[1].op, down);
+  EXPECT_EQ(completions[0].finished, completions[1].finished);
+}
+
 TEST(SimulatedDeviceTest, AWaitThatNothingEndsIsAnError) {
   auto device = MakeDevice("upload:hang@1");
   Completion completion;
