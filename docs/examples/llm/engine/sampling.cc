@@ -89,9 +89,10 @@ TokenId Sampler::Draw(absl::Span<const float> logits,
   const float highest = logits[static_cast<size_t>(best)];
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i) {
-    candidates_.emplace_back(
-        std::exp((logits[i] - highest) / options.temperature),
-        static_cast<TokenId>(i));
+    const float weight = std::exp((logits[i] - highest) / options.temperature);
+    // A broken model's NaN would break the order that sorting needs.
+    candidates_.emplace_back(weight > 0 ? weight : 0.0F,
+                             static_cast<TokenId>(i));
   }
   KeepMostLikely(options.top_k);
   KeepNucleus(options.top_p);
