@@ -129,6 +129,8 @@ FAULTS = [
     ("append", "a beat of V forgets its older rows", [
         ("kv_append.cpp", "out.keep_v = out.begin % geometry.slots_per_beat != 0;",
          "out.keep_v = false;")]),
+    ("append", "a beat of V starts with what was there", [
+        ("kv_append.cpp", "if (!first) beat =", "beat =")]),
     ("append", "all slices get the first one's rows", [
         ("kv_append.cpp", "        source += uint64_t{end - slot}",
          "        if (i == 0) source += uint64_t{end - slot}")]),

@@ -181,17 +181,21 @@ struct TileRows {
   Beat v[kTileSlots * kMaxKernelHeadDim / kBf16PerBeat];
 };
 
-void PlaceValueRow(const Beat& row, uint32_t slot, uint32_t head_dim,
-                   TileRows* tile) {
+// Places a row that is a part of a beat. The first one of a beat clears it:
+// variables of a kernel hold anything at first.
+void PlaceValueRow(const Beat& row, uint32_t slot, bool first,
+                   uint32_t head_dim, TileRows* tile) {
 #pragma HLS inline
   const uint32_t words = head_dim / 2;
   const uint32_t first_word = slot * words;
+  Beat beat = 0;
+  if (!first) beat = tile->v[first_word / kWordsPerBeat];
   // A fixed count, so that HLS can unroll it.
   for (uint32_t w = 0; w < kWordsPerBeat; ++w) {
     if (w >= words) continue;
-    SetWord(&tile->v[first_word / kWordsPerBeat],
-            (first_word + w) % kWordsPerBeat, Word(row, w));
+    SetWord(&beat, (first_word + w) % kWordsPerBeat, Word(row, w));
   }
+  tile->v[first_word / kWordsPerBeat] = beat;
 }
 
 void MergeTiles(AppendGeometry geometry, hls::stream<TileAppend>& tiles,
@@ -213,7 +217,9 @@ void MergeTiles(AppendGeometry geometry, hls::stream<TileAppend>& tiles,
         if (geometry.slots_per_beat == 1) {
           rows.v[t * geometry.row_beats + b] = row;
         } else {
-          PlaceValueRow(row, t, geometry.head_dim, &rows);
+          const bool first =
+              t == tile.begin || t % geometry.slots_per_beat == 0;
+          PlaceValueRow(row, t, first, geometry.head_dim, &rows);
         }
       }
     }

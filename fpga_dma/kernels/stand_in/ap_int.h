@@ -37,9 +37,13 @@ class alignas(kBits / 8) ap_uint {
     uint32_t word_;
   };
 
-  ap_uint() = default;
+  // Holds anything at first, in hardware as in the Vitis header. Anything but
+  // 0, so that nothing works by luck.
+  ap_uint() {
+    for (uint32_t& word : words_) word = 0xA5A5A5A5u;
+  }
   // The value 0: no kernel needs another.
-  ap_uint(int /*zero*/) {}  // NOLINT(google-explicit-constructor)
+  ap_uint(int /*zero*/) : words_{} {}  // NOLINT(google-explicit-constructor)
 
   // REQUIRES: low is a multiple of 32 and high = low + 31 < kBits.
   WordReference range(int /*high*/, int low) {
@@ -50,7 +54,7 @@ class alignas(kBits / 8) ap_uint {
   }
 
  private:
-  uint32_t words_[kBits / 32] = {};
+  uint32_t words_[kBits / 32];
 };
 
 #endif  // PAGED_KV_FPGA_DMA_KERNELS_STAND_IN_AP_INT_H_
