@@ -42,7 +42,10 @@ void FreeBlock(CacheState* state, BlockPool* pool, BlockId block) {
 BlockId TakeBlock(CacheState* state, BlockPool* pool) {
   ++state->blocks_taken;
   if (pool->free() > 0) return pool->TakeFree();
-  const BlockId victim = pool->policy().First();
+  BlockId victim = pool->policy().First();
+  while (IsHeldBack(*state, *pool, victim)) {
+    victim = pool->policy().Next(victim);
+  }
   PAGED_KV_CHECK(victim != kNoBlock);
   PrefetchVictims(*state, *pool, victim);
   state->index->Detach(pool, victim);
@@ -82,7 +85,8 @@ void SettleBlock(CacheState* state, BlockPool* pool, BlockId block) {
   // one takes its place at the young end; if it is in use, it is enough.
   const BlockId other = pool->OtherCopy(block);
   const uint32_t priority = pool->meta(block).priority;
-  if (pool->state(other) == BlockState::kCached) {
+  if (pool->state(other) == BlockState::kCached &&
+      !IsHeldBack(*state, *pool, other)) {
     pool->RaisePriority(block, pool->meta(other).priority);
     pool->Uncache(other);
     state->index->Detach(pool, other);
@@ -90,7 +94,9 @@ void SettleBlock(CacheState* state, BlockPool* pool, BlockId block) {
     SettleBlock(state, pool, block);
     return;
   }
-  pool->RaisePriority(other, priority);
+  if (pool->state(other) != BlockState::kCached) {
+    pool->RaisePriority(other, priority);
+  }
   state->index->Detach(pool, block);
   FreeBlock(state, pool, block);
 }

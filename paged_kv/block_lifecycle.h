@@ -12,6 +12,14 @@
 
 namespace paged_kv::internal {
 
+// Whether the block, if it is cached, must not be evicted now: its page in host
+// memory is being written back from the device (BlockPool::held_back).
+inline bool IsHeldBack(const CacheState& state, const BlockPool& pool,
+                       BlockId block) {
+  const DeviceTier* tier = state.TierOf(pool);
+  return tier != nullptr && block != kNoBlock && tier->InTransfer(block);
+}
+
 // Takes a block for one holder, evicting cached content if none is free. O(1).
 // REQUIRES: pool->available() > 0.
 BlockId TakeBlock(CacheState* state, BlockPool* pool);

@@ -44,7 +44,12 @@ class BlockPool {
   uint32_t quarantined() const { return quarantined_; }
   uint32_t quarantined(uint32_t list) const { return quarantine_[list].size(); }
   uint32_t held() const { return capacity() - free_ - cached_ - quarantined_; }
-  uint32_t available() const { return free_ + cached_; }
+  uint32_t available() const { return free_ + cached_ - held_back_; }
+  // Cached blocks that must not be taken now, though they are in the order of
+  // eviction; which ones is for the caller to know.
+  uint32_t held_back() const { return held_back_; }
+  void HoldBack() { ++held_back_; }
+  void EndHoldBack() { --held_back_; }
   PoolStats Stats() const;
 
   const BlockMeta& meta(BlockId id) const { return blocks_[id.value()]; }
@@ -156,6 +161,7 @@ class BlockPool {
   uint32_t free_ = 0;
   uint32_t cached_ = 0;
   uint32_t quarantined_ = 0;
+  uint32_t held_back_ = 0;
   HeldSlots held_slots_;
 };
 

@@ -264,7 +264,9 @@ absl::Status KvCacheManager::Reset() {
     const uint32_t living = state_->sequences.living();
     const uint32_t pins = state_->sequences.pins();
     uint32_t waiting = 0;
-    for (const auto& pool : state_->pools) waiting += pool->quarantined();
+    for (const auto& pool : state_->pools) {
+      waiting += pool->quarantined() + pool->held_back();
+    }
     if (living + pins > 0 || state_->steps_in_flight() > 0 || waiting > 0) {
       return absl::FailedPreconditionError(absl::StrCat(
           "cache is in use: ", living, " sequences, ", pins, " pins, ",

@@ -55,6 +55,9 @@ void HoldPrefix(CacheState* state, uint32_t slot, const PrefixHit& hit) {
   ForEachHitBlock(*state, hit, [&](uint32_t g, uint32_t logical, BlockId id) {
     const GroupGeometry& group = state->groups[g];
     BlockPool& pool = state->PoolOf(group);
+    if (pool.state(id) == BlockState::kCached && IsHeldBack(*state, pool, id)) {
+      pool.EndHoldBack();  // held, like others with a transfer in flight
+    }
     pool.AddRef(id);
     pool.MarkHit(id);
     state->sequences.blocks(slot, group)[logical] = id;

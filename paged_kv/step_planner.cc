@@ -9,6 +9,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "paged_kv/block_lifecycle.h"
 #include "paged_kv/check.h"
 #include "paged_kv/prefix_lookup.h"
 #include "paged_kv/residency.h"
@@ -95,7 +96,7 @@ void Planner::CountHits(const PrefixHit& hit, int change) {
     if (change < 0) blocks.CountRefAhead(block, -1);
     // A cached block without holders can be hit or evicted, not both.
     if (blocks.state(block) == BlockState::kCached &&
-        blocks.meta(block).refs == 0) {
+        blocks.meta(block).refs == 0 && !IsHeldBack(state_, blocks, block)) {
       available_[pool] -= change;
     }
     if (change > 0) blocks.CountRefAhead(block, 1);
@@ -462,7 +463,8 @@ void Planner::ChooseBlocks() {
         victim = evicting ? pool.policy().Next(victim) : pool.policy().First();
         evicting = true;
         PAGED_KV_CHECK(victim != kNoBlock);
-      } while (pool.meta(victim).refs > 0);  // a hit of this plan
+      } while (pool.meta(victim).refs > 0 ||  // a hit of this plan
+               IsHeldBack(state_, pool, victim));
       state_.index->PrefetchEviction(pool.meta(victim).node, &trail);
       return victim;
     };

@@ -61,6 +61,7 @@ absl::Status CheckPool(const CacheState& state, uint32_t number,
         "device page ", page, " of pool ", number, " counts ",
         tier.page(page).seats, " seats, sequences have ", seats[page]));
   }
+  uint32_t held_back = 0;
   for (uint32_t i = 0; i < pool.capacity(); ++i) {
     const BlockId block(i);
     const BlockState where = pool.state(block);
@@ -68,13 +69,18 @@ absl::Status CheckPool(const CacheState& state, uint32_t number,
     const bool has_page = tier.PageOf(block) != kNoPage;
     const bool waits = where == BlockState::kQuarantined &&
                        pool.QuarantineList(block) == state.TransferQuarantine();
-    if ((where == BlockState::kFree && has_page) ||
-        (where == BlockState::kCached && moves) || (waits && !moves)) {
+    if ((where == BlockState::kFree && has_page) || (waits && !moves)) {
       return absl::InternalError(absl::StrCat(
           "block ", i, " of pool ", number, " in state ",
           static_cast<int>(where), has_page ? " has" : " has no",
           " device page", moves ? " and a transfer in flight" : ""));
     }
+    held_back += where == BlockState::kCached && moves ? 1 : 0;
+  }
+  if (held_back != pool.held_back()) {
+    return absl::InternalError(absl::StrCat(
+        "pool ", number, " holds ", pool.held_back(), " cached blocks back, ",
+        held_back, " are being written back"));
   }
   if (state.steps_in_flight() == 0 &&
       tier.Stats().quarantined > BlockCount(0)) {

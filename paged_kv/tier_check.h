@@ -12,10 +12,10 @@
 namespace paged_kv::internal {
 
 // The first broken invariant of the device tier: each page's seats equal those
-// of the sequences; no free block has a page and no free or cached one a
-// transfer in flight; blocks that wait for a transfer have one; the K/V of
-// sequences that have settled is valid where they are at home. OK without a
-// device tier. O(blocks + pages + table entries).
+// of the sequences; no free block has a page; cached blocks with a
+// transfer in flight are held back; blocks that wait for a transfer have one;
+// the K/V of sequences that have settled is valid where they are at home. OK
+// without a device tier. O(blocks + pages + table entries).
 absl::Status CheckTiers(const CacheState& state);
 
 // Calls f(number) for all that decides what the tier does from now on.

@@ -301,11 +301,10 @@ void StartWriteBack(CacheState* state, uint32_t pages) {
         const BlockId block(tier.page(page).block - 1);
         state->transfers.push_back(
             Start(state, pool, page, PageTransfer::kDownload));
-        // Its page in host memory is being written: not to be evicted.
+        // Its page in host memory is being written: not to be evicted, but to
+        // keep its place in the order, behind what follows it.
         BlockPool& blocks = *state->pools[pool];
-        if (blocks.state(block) != BlockState::kCached) continue;
-        blocks.Uncache(block);
-        blocks.Quarantine(block, state->TransferQuarantine());
+        if (blocks.state(block) == BlockState::kCached) blocks.HoldBack();
       }
     }
   }
@@ -336,6 +335,7 @@ absl::Status EndTransfer(CacheState* state, TransferId id, bool moved) {
   } else {
     tier.FinishTransfer(page, moved, state->CurrentQuarantine());
   }
+  if (pool.state(block) == BlockState::kCached) pool.EndHoldBack();
   // Freed meanwhile, it was waiting for this.
   if (pool.state(block) == BlockState::kQuarantined &&
       pool.QuarantineList(block) == state->TransferQuarantine()) {

@@ -137,17 +137,44 @@ TEST(DeviceTierTest, EvictionGoesFromTheDeviceToHostMemoryToNothing) {
   EXPECT_EQ(cache.Hit(text), 8u);
   const Transfers down = cache.Back(5);
   ASSERT_EQ(down.size(), 1u);
-  EXPECT_EQ(cache.Pool().quarantined, BlockCount(1));
+  // Still cached, but not to be evicted while its page is being written.
+  EXPECT_EQ(cache.Pool().cached, BlockCount(2));
+  EXPECT_EQ(cache.F(), 3u);
   cache.Done(down);
+  EXPECT_EQ(cache.F(), 4u);
   EXPECT_EQ(cache.Device().clean, BlockCount(2));
   // From the device ...
   const SequenceId t = cache.NewOnDevice(Text(2, 8));
   EXPECT_EQ(cache.Device().seated, BlockCount(2));
   EXPECT_EQ(cache.Hit(text), 8u);
-  // ... and from host memory.
+  // ... and from host memory, the end first.
   cache.Done(cache.Out({t}));
-  cache.Append(t, Text(2, 8, 8));
+  cache.Append(t, Text(2, 1, 8));
+  EXPECT_EQ(cache.Hit(text), 4u);
+  cache.Append(t, Text(2, 4, 9));
   EXPECT_EQ(cache.Hit(text), 0u);
+}
+
+TEST(DeviceTierTest, ContentIsNotEvictedWhileItIsWrittenBack) {
+  DeviceScript cache(DeviceOptions(4, 4, 4));
+  const SequenceId s = cache.NewOnDevice(Text(1, 4));
+  cache.Append(s, Text(1, 4, 4));
+  cache.Free(s);
+  const Transfers down = cache.Back(1);
+  ASSERT_EQ(down.size(), 1u);
+  const std::vector<TokenId> four = Text(2, 16);
+  cache.ExpectRefused(absl::StatusCode::kResourceExhausted,
+                      [&] { return cache->Allocate(four); });
+  cache.ExpectRefused(absl::StatusCode::kFailedPrecondition,
+                      [&] { return cache->Reset(); });
+  // It goes last in its chain, but is passed over.
+  const SequenceId t = cache.New(Text(3, 12));
+  EXPECT_EQ(cache.Hit(Text(1, 9)), 0u);
+  for (BlockId block : cache.Table(t)) {
+    EXPECT_NE(block.value(), down[0].target_page);
+  }
+  cache.Done(down);
+  cache.Append(t, Text(3, 1, 12));
 }
 
 TEST(DeviceTierTest, ContentEvictedInHostMemoryTakesItsPageAlong) {
