@@ -113,8 +113,10 @@ FAULTS = [
     ("scale", "the sum of weights keeps the old maximum", [
         ("decode_back.h", "ScaleDown(tile.first ? 0.0f : *sum, *shift)",
          "(tile.first ? 0.0f : *sum)")]),
-    ("scale", "the next item starts with the last one's outputs", [
-        ("decode_back.h", "if (in.tile.first) sum.value[e] = 0.0f;", "")]),
+    ("scale", "the next item starts with the last one's maximum", [
+        ("decode_back.h",
+         "tile.first ? FloatOfBits(kNegativeInfinityBits) : *maximum",
+         "*maximum")]),
     ("scale", "log-sum-exp without the maximum", [
         ("decode_back.h", "command.maximum[head] + Log2(command.sum[head])",
          "Log2(command.sum[head])")]),
