@@ -16,6 +16,10 @@
 #include "benchmarks/tool/table.h"
 #include "benchmarks/tool/workload.h"
 #include "paged_kv/status_macros.h"
+#ifdef PAGED_KV_TOOL_RUNS_MODELS
+#include "benchmarks/tool/serving/interrupt.h"
+#include "benchmarks/tool/serving/model_demo.h"
+#endif
 
 namespace paged_kv::tool {
 namespace {
@@ -24,7 +28,10 @@ constexpr char kDetails[] =
     "A tour of under a minute: what prefix sharing finds at different cache\n"
     "sizes, what allocators waste in the same memory, and a small batch that\n"
     "is really served through prefill and decode over shared pages on the\n"
-    "CPU. Ends in a table and a plot, pagedkv_demo.svg and .png.\n"
+    "CPU. Ends in a table and a plot, pagedkv_demo.svg and .png. Where the "
+    "tool\n"
+    "was built with oneDNN, a language model answers questions that share a\n"
+    "system prompt: the one that 'make model' fetched, if it is there.\n"
     "\n"
     "Example:\n"
     "  pagedkv demo --out=/tmp";
@@ -44,6 +51,9 @@ class DemoCommand : public Command {
            "--no_plot", [this] { plot_ = false; },
            "Draw nothing (no gnuplot needed)")
         ->group("Output");
+    app.add_flag_callback(
+        "--no_model", [this] { model_ = false; },
+        "Leave out the questions to a language model");
     AddNumber(app, "--requests", &options_.replay_requests, 10, 1'000'000,
               "Requests that are replayed");
     AddNumber(app, "--batch", &options_.serving.requests, 1, 256,
@@ -69,8 +79,16 @@ class DemoCommand : public Command {
     PAGED_KV_RETURN_IF_ERROR(Replay(streams, progress, result));
     PAGED_KV_RETURN_IF_ERROR(Compare(streams, progress, result));
     PAGED_KV_RETURN_IF_ERROR(Serve(streams, progress, result));
+    nlohmann::ordered_json json = DemoJson(result, common_.seed);
+#ifdef PAGED_KV_TOOL_RUNS_MODELS
+    if (model_) {
+      PAGED_KV_RETURN_IF_ERROR(AskModel(streams, progress, &json));
+    }
+#endif
     if (common_.json) {
-      streams.out << DemoJson(result, common_.seed).dump(2) << "\n";
+      streams.out << json.dump(2, ' ', false,
+                               nlohmann::json::error_handler_t::replace)
+                  << "\n";
     } else {
       streams.out << "\nIn short:\n\n" << DemoSummaryText(result);
     }
@@ -158,6 +176,30 @@ class DemoCommand : public Command {
     return absl::OkStatus();
   }
 
+#ifdef PAGED_KV_TOOL_RUNS_MODELS
+  // Adds its result to the report, as "model".
+  absl::Status AskModel(ToolStreams& streams, Progress& progress,
+                        nlohmann::ordered_json* json) const {
+    progress.Start("asking a language model");
+    const InterruptGuard interrupt;
+    PAGED_KV_ASSIGN_OR_RETURN(
+        const ModelDemo demo,
+        RunModelDemo(options_.serving.threads, common_.seed,
+                     [&] { return interrupt.interrupted(); }));
+    progress.Clear();
+    Say(streams,
+        absl::StrCat("\n4. Questions that share a system prompt, answered "
+                     "together by a language model:\n   ",
+                     demo.model,
+                     demo.real ? ""
+                               : ", which says nothing: 'make model' "
+                                 "fetches a real one",
+                     ".\n\n", ModelDemoText(demo)));
+    (*json)["model"] = ModelDemoJson(demo);
+    return absl::OkStatus();
+  }
+#endif
+
   absl::Status Draw(ToolStreams& streams, const DemoResult& result) const {
     if (!plot_) return absl::OkStatus();
     const Plot plot = DemoPlot(result);
@@ -173,6 +215,7 @@ class DemoCommand : public Command {
   DemoOptions options_;
   std::string out_ = ".";
   bool plot_ = true;
+  bool model_ = true;
 };
 
 }  // namespace

@@ -107,7 +107,7 @@ TEST(DemoCommandTest, EndsInATableAndTwoPlots) {
   std::filesystem::create_directory(folder);
   std::string out;
   ASSERT_EQ(Invoke({"demo", "--requests=60", "--batch=3", "--output_tokens=4",
-                    "--out=" + folder},
+                    "--no_model", "--out=" + folder},
                    &out),
             kExitOk)
       << out;
@@ -121,7 +121,7 @@ TEST(DemoCommandTest, EndsInATableAndTwoPlots) {
 TEST(DemoCommandTest, JsonOnly) {
   std::string out;
   ASSERT_EQ(Invoke({"demo", "--requests=30", "--batch=2", "--output_tokens=3",
-                    "--no_plot", "--json", "--seed=3"},
+                    "--no_plot", "--no_model", "--json", "--seed=3"},
                    &out),
             kExitOk)
       << out;

@@ -118,7 +118,6 @@ class GenerateCommand : public Command {
     const bool stream = Streams(prompts);
     llm::StreamingDecoder decoder(model.tokenizer.get(),
                                   prompts[0].text.empty());
-    if (stream) streams.out << prompts[0].text << std::flush;
     if (trace_cache_ && !common_.json) {
       hooks.after_step = [&, first = true](const llm::ServingEngine& engine,
                                            const auto&) mutable {
@@ -127,7 +126,10 @@ class GenerateCommand : public Command {
         streams.out << CacheTraceStep(engine) << std::flush;
       };
     } else if (stream) {
-      hooks.after_step = [&](const llm::ServingEngine&, const auto& emitted) {
+      hooks.after_step = [&, first = true](const llm::ServingEngine&,
+                                           const auto& emitted) mutable {
+        if (first) streams.out << prompts[0].text;
+        first = false;
         for (const llm::EmittedToken& token : emitted) {
           streams.out << decoder.Next(token.token) << std::flush;
         }

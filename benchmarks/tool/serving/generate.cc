@@ -87,6 +87,9 @@ llm::EngineOptions EngineOptionsFor(const llm::ModelConfig& config,
   engine.scheduler.max_batch_sequences = options.batch;
   engine.scheduler.max_batch_tokens =
       std::max(options.step_tokens, options.batch);
+  // Prompts that are given together are likely to begin alike, and nobody
+  // minds a step's wait.
+  engine.scheduler.prefix_wait_min_tokens = engine.cache.block_tokens;
   engine.scheduler.max_requests =
       std::max<uint32_t>(static_cast<uint32_t>(prompts.size()), 1);
   if (engine.cache.blocks == 0) {

@@ -1,0 +1,202 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `pagedkv generate`, `serve` and `lengths` as their users meet them.
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "benchmarks/tool/command.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace paged_kv::tool {
+namespace {
+
+struct Invocation {
+  int code = 0;
+  std::string out, err;
+};
+
+Invocation Invoke(const std::vector<std::string>& arguments) {
+  std::ostringstream out, err;
+  ToolStreams streams{out, err};
+  Invocation outcome;
+  outcome.code = RunTool(arguments, streams);
+  outcome.out = out.str();
+  outcome.err = err.str();
+  return outcome;
+}
+
+nlohmann::json JsonOf(const Invocation& outcome) {
+  EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+  return nlohmann::json::parse(outcome.out, nullptr, false);
+}
+
+// A file of the test's own folder.
+std::string WriteFile(const std::string& name, const std::string& contents) {
+  const char* folder = std::getenv("TEST_TMPDIR");
+  const std::string path =
+      (std::filesystem::path(folder != nullptr ? folder : ".") / name).string();
+  std::ofstream(path, std::ios::binary) << contents;
+  return path;
+}
+
+class ModelCommandsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* folder = std::getenv("PAGED_KV_SHARED_DIR");
+    if (folder != nullptr) shared_ = folder;
+    model_ = (shared_ / "model/stories260K.bin").string();
+    if (folder == nullptr || !std::filesystem::exists(model_)) {
+      GTEST_SKIP() << "model/stories260K.bin of the shared folder is not there";
+    }
+  }
+
+  Invocation Model(const std::string& command,
+                   std::vector<std::string> more) const {
+    more.insert(more.begin(), {command, "--model=" + model_, "--threads=1"});
+    return Invoke(more);
+  }
+
+  std::filesystem::path shared_;
+  std::string model_;
+};
+
+TEST_F(ModelCommandsTest, GenerateTellsTheGoldenStory) {
+  std::ifstream file(shared_ / "golden/greedy_text.txt");
+  if (!file) GTEST_SKIP() << "golden/greedy_text.txt is not there";
+  std::ostringstream golden;
+  golden << file.rdbuf();
+  for (const char* dtype : {"f32", "bf16", "f16"}) {
+    const Invocation outcome = Model(
+        "generate",
+        {"--prompt=", "--max_tokens=255", absl::StrCat("--kv_dtype=", dtype)});
+    EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+    EXPECT_EQ(outcome.out, golden.str() + "\n") << dtype;
+  }
+}
+
+TEST_F(ModelCommandsTest, GenerateServesPromptsAndSamplesTogether) {
+  const std::string prompts =
+      WriteFile("prompts.txt", "Once upon a time\n\nThe dog\r\n");
+  const auto run = [&](const char* batch) {
+    return JsonOf(Model(
+        "generate", {"--prompts_file=" + prompts, "--prompt=Once upon a time",
+                     "--n=2", "--temperature=0.9", "--seed=5", "--json",
+                     "--max_tokens=12", absl::StrCat("--batch=", batch)}));
+  };
+  const nlohmann::json together = run("16");
+  ASSERT_EQ(together["prompts"].size(), 3u);
+  EXPECT_EQ(together["schema_version"], kJsonSchemaVersion);
+  EXPECT_EQ(together["prompts"][1]["samples"],
+            together["prompts"][0]["samples"]);
+  EXPECT_NE(together["prompts"][0]["samples"][0]["tokens"],
+            together["prompts"][0]["samples"][1]["tokens"]);
+  EXPECT_GT(together["stats"]["output_tokens"], 0);
+  const nlohmann::json narrow = run("2");
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(narrow["prompts"][i]["samples"],
+              together["prompts"][i]["samples"]);
+  }
+}
+
+TEST_F(ModelCommandsTest, TraceShowsHowTheCacheGrows) {
+  const Invocation outcome =
+      Model("generate", {"--prompt=Once upon a time", "--max_tokens=3",
+                         "--block_tokens=4", "--trace_cache"});
+  EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_TRUE(absl::StrContains(outcome.out, "5 layers x 4 KV heads"));
+  EXPECT_TRUE(absl::StrContains(outcome.out, "prefill position 0..4 -> "))
+      << outcome.out;
+  EXPECT_TRUE(absl::StrContains(outcome.out, "step 3: 1 tokens computed"))
+      << outcome.out;
+}
+
+TEST_F(ModelCommandsTest, ServeAnswersGoodLinesAndReportsBadOnes) {
+  const std::string requests =
+      WriteFile("requests.jsonl",
+                "{\"prompt\": \"Once\", \"max_tokens\": 6, \"id\": \"a\"}\n"
+                "oops\n{\"prompt\": \"The\", \"max_tokens\": 4}\n");
+  const Invocation outcome = Model(
+      "serve",
+      {"--requests_file=" + requests, "--json", "--batching=none,dynamic"});
+  EXPECT_EQ(outcome.code, kExitBadInput);
+  EXPECT_TRUE(absl::StrContains(outcome.err, "line 2")) << outcome.err;
+  const auto report = nlohmann::json::parse(outcome.out, nullptr, false);
+  ASSERT_EQ(report["runs"].size(), 2u);
+  EXPECT_EQ(report["bad_lines"][0]["line"], 2);
+  for (const auto& run : report["runs"]) {
+    EXPECT_EQ(run["answered"], 2);
+    EXPECT_EQ(run["requests"][0]["id"], "a");
+    EXPECT_EQ(run["requests"][0]["tokens"].size(), 6u);
+    EXPECT_EQ(run["requests"][1]["tokens"].size(), 4u);
+  }
+  EXPECT_EQ(report["runs"][0]["requests"][0]["tokens"],
+            report["runs"][1]["requests"][0]["tokens"]);
+}
+
+TEST_F(ModelCommandsTest, LengthsHasARowPerLengthAndBatch) {
+  const nlohmann::json report =
+      JsonOf(Model("lengths", {"--repeats=1", "--lengths=8,16,40,100,200,600",
+                               "--batch=1,3", "--output_tokens=3", "--json"}));
+  // 600 tokens do not fit the context of 512.
+  ASSERT_EQ(report["rows"].size(), 12u);
+  for (const auto& row : report["rows"]) {
+    EXPECT_GT(row["prefill"]["wall_s"], 0);
+    EXPECT_GT(row["decode_step_s"], 0);
+    EXPECT_EQ(row["kv_bytes"].get<uint64_t>(),
+              640 * row["batch"].get<uint64_t>() *
+                  (row["prompt_tokens"].get<uint64_t>() + 3));
+  }
+  ASSERT_EQ(report["fits"].size(), 2u);
+  EXPECT_EQ(report["fits"][0]["prefill_s"]["coefficients"].size(), 3u);
+  EXPECT_EQ(report["fits"][1]["decode_step_s"]["coefficients"].size(), 2u);
+}
+
+TEST_F(ModelCommandsTest, BadInputIsOneLineAndExitCodeTwo) {
+  const std::string truncated = WriteFile("truncated.bin", "GGUF");
+  const std::string empty = WriteFile("empty.jsonl", "\n");
+  const std::string long_prompt(4000, 'x');
+  const std::vector<std::vector<std::string>> bad = {
+      {"generate", "--model=/no/such/file", "--prompt=x"},
+      {"generate", "--model=" + truncated, "--prompt=x"},
+      {"generate", "--model=" + model_},
+      {"generate", "--model=" + model_, "--prompt=\xFF\xFE"},
+      {"generate", "--model=" + model_, "--prompt=" + long_prompt},
+      {"generate", "--model=" + model_, "--prompt=x", "--chat"},
+      {"generate", "--model=" + model_, "--prompt=x", "--system=y"},
+      {"generate", "--model=" + model_, "--prompt=x", "--temperature=-1"},
+      {"generate", "--model=" + model_, "--prompt=x", "--top_p=0"},
+      {"generate", "--model=" + model_, "--prompt=x", "--kv_dtype=f8"},
+      {"generate", "--model=" + model_, "--prompt=x", "--pool_blocks=1",
+       "--max_tokens=100"},
+      {"serve", "--model=" + model_, "--requests_file=" + empty},
+      {"serve", "--model=" + model_, "--batching=some"},
+      {"serve", "--model=" + model_, "--shared_prefix=600"},
+      {"lengths", "--model=" + model_, "--layers=2"},
+      {"lengths", "--model=" + model_, "--shape=qwen2.5-7b"},
+      {"lengths", "--shape=gpt-2"},
+      {"lengths", "--model=" + model_, "--lengths=9000", "--repeats="},
+      {"lengths", "--model=" + model_, "--batch=0"},
+  };
+  for (const std::vector<std::string>& arguments : bad) {
+    const Invocation outcome = Invoke(arguments);
+    const std::string shown = arguments[0] + " " + arguments.back();
+    EXPECT_EQ(outcome.code, kExitBadInput) << shown << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1)
+        << shown << "\n"
+        << outcome.err;
+    EXPECT_EQ(outcome.out, "") << shown;
+  }
+}
+
+}  // namespace
+}  // namespace paged_kv::tool

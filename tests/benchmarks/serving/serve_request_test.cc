@@ -1,0 +1,115 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "benchmarks/tool/serving/serve_request.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "tests/benchmarks/serving/serving_test_model.h"
+
+namespace paged_kv::tool {
+namespace {
+
+TEST(ServeRequestTest, ReadsLinesAndSortsThemByArrival) {
+  const LoadedModel model = TinyModel();
+  ServeRequest defaults;
+  defaults.max_tokens = 9;
+  const ServeRequests read = ParseServeRequests(
+      "{\"tokens\": [1, 2], \"arrival_s\": 2.5, \"id\": \"late\"}\n"
+      "\n"
+      "{\"tokens\": [96], \"max_tokens\": 3, \"temperature\": 0.5,"
+      " \"top_k\": 4, \"top_p\": 0.25, \"seed\": 11, \"ignore_end\": true}\r\n",
+      model, defaults);
+  ASSERT_TRUE(read.bad_lines.empty()) << read.bad_lines[0].reason;
+  ASSERT_EQ(read.requests.size(), 2u);
+  const ServeRequest& first = read.requests[0];
+  EXPECT_EQ(first.id, "3");
+  EXPECT_EQ(first.prompt.tokens, std::vector<TokenId>{96});
+  EXPECT_EQ(first.max_tokens, 3u);
+  EXPECT_EQ(first.sampling.temperature, 0.5F);
+  EXPECT_EQ(first.sampling.top_k, 4u);
+  EXPECT_EQ(first.sampling.top_p, 0.25F);
+  EXPECT_EQ(first.sampling.seed, 11u);
+  EXPECT_TRUE(first.ignore_end);
+  EXPECT_EQ(read.requests[1].id, "late");
+  EXPECT_EQ(read.requests[1].arrival_s, 2.5);
+  EXPECT_EQ(read.requests[1].max_tokens, 9u);
+}
+
+TEST(ServeRequestTest, ReportsBadLinesAndReadsTheRest) {
+  const LoadedModel model = TinyModel();
+  const std::vector<std::string> bad = {
+      "not json",
+      "{\"tokens\": [1, 2]",
+      "[1, 2]",
+      "{}",
+      "{\"tokens\": []}",
+      "{\"tokens\": [97]}",
+      "{\"tokens\": [-1]}",
+      "{\"tokens\": [1.5]}",
+      "{\"tokens\": [1], \"prompt\": \"x\"}",
+      "{\"prompt\": \"this model has no vocabulary\"}",
+      "{\"tokens\": [1], \"max_tokens\": 0}",
+      "{\"tokens\": [1], \"max_tokens\": -4}",
+      "{\"tokens\": [1], \"arrival_s\": -1}",
+      "{\"tokens\": [1], \"arrival_s\": \"soon\"}",
+      "{\"tokens\": [1], \"temperature\": -0.5}",
+      "{\"tokens\": [1], \"top_p\": 0}",
+      "{\"tokens\": [1], \"top_p\": 1.5}",
+      "{\"tokens\": [1], \"id\": [3]}",
+      "{\"tokens\": [1], \"chat\": 1}",
+      "{\"tokens\": [1], \"max_token\": 4}",
+      std::string(100000, '['),
+      std::string("{\"tokens\": [\"\xFF\"]}"),
+  };
+  for (const std::string& line : bad) {
+    const ServeRequests read = ParseServeRequests(
+        "{\"tokens\": [5]}\n" + line + "\n{\"tokens\": [6]}", model, {});
+    ASSERT_EQ(read.bad_lines.size(), 1u) << line.substr(0, 80);
+    EXPECT_EQ(read.bad_lines[0].line, 2u);
+    EXPECT_FALSE(read.bad_lines[0].reason.empty());
+    EXPECT_EQ(read.requests.size(), 2u) << line.substr(0, 80);
+  }
+}
+
+TEST(ServeRequestTest, RefusesPromptsLongerThanTheContext) {
+  const LoadedModel model = TinyModel();
+  std::string tokens = "1";
+  for (int i = 1; i < 128; ++i) tokens += ", 1";
+  const ServeRequests read =
+      ParseServeRequests("{\"tokens\": [" + tokens + "]}", model, {});
+  ASSERT_EQ(read.bad_lines.size(), 1u);
+  EXPECT_TRUE(absl::StrContains(read.bad_lines[0].reason, "128"))
+      << read.bad_lines[0].reason;
+}
+
+TEST(ServeRequestTest, WorkloadsFitAndShareTheirPrefix) {
+  const LoadedModel model = TinyModel();
+  ServeWorkload workload;
+  workload.trace.requests = 20;
+  workload.shared_prefix = 33;
+  workload.max_prompt_tokens = 30;
+  workload.max_output_tokens = 10;
+  const auto made = MakeServeRequests(workload, model, {});
+  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_EQ(made->requests.size(), 20u);
+  const auto& first = made->requests[0].prompt.tokens;
+  for (const ServeRequest& request : made->requests) {
+    const auto& tokens = request.prompt.tokens;
+    EXPECT_GT(tokens.size(), 33u);
+    EXPECT_LE(tokens.size(), 63u);
+    EXPECT_TRUE(std::equal(first.begin(), first.begin() + 33, tokens.begin()));
+    EXPECT_GE(request.max_tokens, 1u);
+    EXPECT_LE(request.max_tokens, 10u);
+    EXPECT_EQ(request.arrival_s, 0);
+  }
+  workload.max_prompt_tokens = 90;
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(MakeServeRequests(workload, model, {}).status()));
+}
+
+}  // namespace
+}  // namespace paged_kv::tool

@@ -1,0 +1,108 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "benchmarks/tool/serving/serve_run.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "benchmarks/tool/serving/serve_report.h"
+#include "gtest/gtest.h"
+#include "tests/benchmarks/serving/serving_test_model.h"
+
+namespace paged_kv::tool {
+namespace {
+
+ServeRequests Requests(const LoadedModel& model) {
+  ServeWorkload workload;
+  workload.trace.requests = 24;
+  workload.shared_prefix = 32;
+  workload.max_prompt_tokens = 40;
+  workload.max_output_tokens = 20;
+  auto made = MakeServeRequests(workload, model, {});
+  EXPECT_TRUE(made.ok()) << made.status();
+  return *std::move(made);
+}
+
+TEST(ServeRunTest, EveryWayOfBatchingGivesTheSameAnswers) {
+  LoadedModel model = TinyModel();
+  const ServeRequests requests = Requests(model);
+  std::vector<ServeResult> results;
+  for (const Batching batching :
+       {Batching::kNone, Batching::kStatic, Batching::kDynamic}) {
+    ServeOptions options;
+    options.cache.dtype = DType::kF32;
+    options.batching = batching;
+    options.batch = 4;
+    options.step_tokens = 32;
+    auto result = Serve(model, requests.requests, options, {}, {});
+    ASSERT_TRUE(result.ok()) << result.status();
+    results.push_back(*std::move(result));
+  }
+  for (const ServeResult& result : results) {
+    for (size_t i = 0; i < requests.requests.size(); ++i) {
+      const ServedRequest& served = result.requests[i];
+      EXPECT_EQ(served.output, results[0].requests[i].output);
+      EXPECT_EQ(served.output.size(), requests.requests[i].max_tokens);
+      EXPECT_EQ(served.reason, FinishReason::kMaxTokens);
+      EXPECT_GE(served.TimeToFirstToken(), 0);
+      EXPECT_GE(served.finished_s, served.first_token_s);
+    }
+    // All but the first find the common beginning, whole blocks of it, unless
+    // they were admitted while it was being computed.
+    EXPECT_GT(Summarise(result).cached_tokens, 0u);
+    EXPECT_EQ(Summarise(result).answered, requests.requests.size());
+  }
+  // One at a time takes a step per token; together they share steps.
+  EXPECT_GT(results[0].stats.engine.steps, results[1].stats.engine.steps);
+  EXPECT_GT(results[1].stats.engine.steps, results[2].stats.engine.steps);
+}
+
+TEST(ServeRunTest, OneThatNeverFitsDoesNotStopTheOthers) {
+  LoadedModel model = TinyModel();
+  ServeRequests requests = Requests(model);
+  ServeOptions options;
+  options.cache.blocks = 5;  // 80 tokens
+  requests.requests[3].prompt.tokens.assign(100, 1);
+  const auto result = Serve(model, requests.requests, options, {}, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_FALSE(result->requests[3].error.empty());
+  EXPECT_FALSE(result->requests[3].HasOutput());
+  for (size_t i = 0; i < requests.requests.size(); ++i) {
+    const uint64_t needed = requests.requests[i].prompt.tokens.size() +
+                            requests.requests[i].max_tokens;
+    if (needed > 80) continue;
+    EXPECT_EQ(result->requests[i].output.size(),
+              requests.requests[i].max_tokens);
+  }
+}
+
+TEST(ServeRunTest, AnInterruptEndsWithWhatIsThere) {
+  LoadedModel model = TinyModel();
+  const ServeRequests requests = Requests(model);
+  int steps = 0;
+  const auto result =
+      Serve(model, requests.requests, {}, [&] { return ++steps > 5; }, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_LT(Summarise(*result).answered, requests.requests.size());
+  EXPECT_TRUE(std::any_of(
+      result->requests.begin(), result->requests.end(),
+      [](const auto& r) { return r.reason == FinishReason::kCancelled; }));
+}
+
+TEST(ServeRunTest, QuantilesAreOfTheValues) {
+  std::vector<double> values;
+  for (int i = 100; i >= 1; --i) values.push_back(i);
+  const Distribution d = DistributionOf(values);
+  EXPECT_EQ(d.p50, 50);
+  EXPECT_EQ(d.p90, 90);
+  EXPECT_EQ(d.p99, 99);
+  EXPECT_EQ(d.max, 100);
+  EXPECT_EQ(d.mean, 50.5);
+  EXPECT_EQ(DistributionOf({7}).p50, 7);
+  EXPECT_EQ(DistributionOf({}).max, 0);
+}
+
+}  // namespace
+}  // namespace paged_kv::tool
