@@ -8,7 +8,8 @@
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/PagedKV")
-install(TARGETS paged_kv_paged_kv paged_kv_batch_scheduler paged_kv_attention
+install(TARGETS paged_kv_paged_kv paged_kv_batch_scheduler
+                paged_kv_float_formats paged_kv_attention
         EXPORT PagedKVTargets)
 install(EXPORT PagedKVTargets NAMESPACE paged_kv:: DESTINATION "${package_dir}")
 if(TARGET pagedkv)

@@ -38,7 +38,8 @@
   COMMAND(Stress)                       \
   COMMAND(Fragmentation)                \
   COMMAND(Decode)                       \
-  COMMAND(Prefill)
+  COMMAND(Prefill)                      \
+  COMMAND(Card)
 
 namespace paged_kv::tool {
 

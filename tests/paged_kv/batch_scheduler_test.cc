@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tests/paged_kv/batch_scheduler_fixture.h"
@@ -258,7 +259,10 @@ TEST(BatchSchedulerTest, StepsCompleteInOrderAndOnce) {
   const std::vector<TokenId> two = {1, 2};
   EXPECT_TRUE(absl::IsFailedPrecondition(rig->Complete(second->id, token)));
   EXPECT_TRUE(absl::IsInvalidArgument(rig->Complete(first->id, {})));
-  EXPECT_TRUE(absl::IsInvalidArgument(rig->Complete(first->id, two)));
+  const absl::Status too_many = rig->Complete(first->id, two);
+  EXPECT_TRUE(absl::IsInvalidArgument(too_many));
+  EXPECT_EQ(too_many.message(), absl::StrCat("step ", first->id.value(),
+                                             " samples 1 tokens, 2 given"));
   rig.Check();
   EXPECT_TRUE(rig->Complete(first->id, token).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(rig->Complete(first->id, token)));
