@@ -66,7 +66,7 @@ enum class KernelError : uint32_t {
 // an earlier error. The host writes zeros to clear it.
 struct KernelStatus {
   KernelError code;
-  uint32_t item;  // the index in the list that caused it
+  uint32_t item;  // the index in the list that caused it; of kOk: num_items
   uint64_t detail;
   uint32_t items_done;  // by the last launch
   uint32_t tag;         // WorkListHeader::tag of the last launch
