@@ -94,7 +94,7 @@ TEST_P(BadUseTest, IsOneLineAndExitCodeTwo) {
 INSTANTIATE_TEST_SUITE_P(
     Flags, BadUseTest,
     testing::Values(
-        BadUse{"no command", {}, "no command; use demo, replay"},
+        BadUse{"no command", {}, "no command; use demo, "},
         BadUse{
             "unknown command", {"reply"}, "unknown command 'reply'; use demo"},
         BadUse{"unknown flag", {"replay", "--block_size=16"}, "--block_size"},
