@@ -1,15 +1,13 @@
 # Copyright 2026 The PagedKV Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Finds what PagedKV builds against. The libraries need the first five, the
-# installed ones the first four; the rest is for the tool, the tests and the
-# benchmarks.
+# Finds what PagedKV builds against. The installed libraries need the first four;
+# the rest is for cards, the tool, the tests and the benchmarks.
 
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(hwy CONFIG REQUIRED)
-find_package(nlohmann_json REQUIRED)
 
 # xxHash is inlined (XXH_INLINE_ALL), so only its header matters, and only
 # while PagedKV itself is compiled.
@@ -20,15 +18,17 @@ target_include_directories(paged_kv_xxhash SYSTEM
                            INTERFACE "${PAGED_KV_XXHASH_INCLUDE_DIR}")
 target_compile_definitions(paged_kv_xxhash INTERFACE XXH_INLINE_ALL)
 
-# ISA-L comes with a pkg-config file alone; two look-ups need no pkg-config.
-find_path(PAGED_KV_ISAL_INCLUDE_DIR isa-l/crc.h REQUIRED)
-find_library(PAGED_KV_ISAL_LIBRARY isal REQUIRED)
-mark_as_advanced(PAGED_KV_ISAL_INCLUDE_DIR PAGED_KV_ISAL_LIBRARY)
-add_library(paged_kv_isal INTERFACE)
-target_include_directories(paged_kv_isal SYSTEM
-                           INTERFACE "${PAGED_KV_ISAL_INCLUDE_DIR}")
-target_link_libraries(paged_kv_isal INTERFACE "${PAGED_KV_ISAL_LIBRARY}")
-
+if(PAGED_KV_BUILD_CARD)
+  find_package(nlohmann_json REQUIRED)
+  # ISA-L comes with a pkg-config file alone; two look-ups need no pkg-config.
+  find_path(PAGED_KV_ISAL_INCLUDE_DIR isa-l/crc.h REQUIRED)
+  find_library(PAGED_KV_ISAL_LIBRARY isal REQUIRED)
+  mark_as_advanced(PAGED_KV_ISAL_INCLUDE_DIR PAGED_KV_ISAL_LIBRARY)
+  add_library(paged_kv_isal INTERFACE)
+  target_include_directories(paged_kv_isal SYSTEM
+                             INTERFACE "${PAGED_KV_ISAL_INCLUDE_DIR}")
+  target_link_libraries(paged_kv_isal INTERFACE "${PAGED_KV_ISAL_LIBRARY}")
+endif()
 if(PAGED_KV_BUILD_TOOL)
   find_package(CLI11 REQUIRED)
 endif()
