@@ -128,7 +128,7 @@ class GenerateCommand : public Command {
     } else if (stream) {
       hooks.after_step = [&, first = true](const llm::ServingEngine&,
                                            const auto& emitted) mutable {
-        if (first) streams.out << prompts[0].text;
+        if (first) streams.out << Shown(prompts[0]);
         first = false;
         for (const llm::EmittedToken& token : emitted) {
           streams.out << decoder.Next(token.token) << std::flush;
@@ -168,8 +168,13 @@ class GenerateCommand : public Command {
     streams.out << ServingStatsText(result.stats);
   }
 
-  static std::string Texts(const std::vector<Prompt>& prompts,
-                           const GenerateResult& result) {
+  // A prompt as it stands before its continuation, or before its answer.
+  std::string Shown(const Prompt& prompt) const {
+    return absl::StrCat(prompt.text, prompts_.options.chat ? "\n" : "");
+  }
+
+  std::string Texts(const std::vector<Prompt>& prompts,
+                    const GenerateResult& result) const {
     std::string text;
     for (size_t i = 0; i < prompts.size(); ++i) {
       const auto& samples = result.prompts[i].samples;
@@ -178,7 +183,7 @@ class GenerateCommand : public Command {
                         samples.size() > 1 ? absl::StrCat(".", sample + 1) : "",
                         "; ", samples[sample].tokens.size(), " tokens, ",
                         ReasonText(samples[sample].reason), "] ",
-                        prompts[i].text, samples[sample].text, "\n");
+                        Shown(prompts[i]), samples[sample].text, "\n");
       }
     }
     return text;

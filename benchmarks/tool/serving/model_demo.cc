@@ -19,16 +19,14 @@ namespace paged_kv::tool {
 namespace {
 
 constexpr char kSystem[] =
-    "You are a helpful assistant in a small library by the sea. Visitors ask "
-    "short questions about the world, and you answer each of them in one or "
-    "two plain sentences, politely and to the point, without lists or titles.";
+    "You are a helpful AI assistant. You answer each question truthfully, in "
+    "one short sentence, without lists or titles, and you say so when you do "
+    "not know the answer.";
 
-constexpr const char* kQuestions[] = {"What is the capital of France?",
-                                      "Why is the sky blue?",
-                                      "How many legs does a spider have?",
-                                      "What do bees make?",
-                                      "Name a large ocean.",
-                                      "What is ice made of?"};
+constexpr const char* kQuestions[] = {
+    "What is the capital of France?",    "Why is the sky blue?",
+    "How many legs does a spider have?", "What do bees make?",
+    "How many days are in a week?",      "What is ice made of?"};
 
 constexpr uint32_t kAnswerTokens = 40;
 
