@@ -52,7 +52,7 @@ AttentionSpec Spec(DType dtype, Heads heads, uint32_t head_dim, uint32_t block,
 // sanitised tests leave out what would take them minutes.
 bool IsLeftOut(const AttentionSpec& spec) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr uint64_t kMaxMultiplyAdds = 30'000'000;
+  constexpr uint64_t kMaxMultiplyAdds = 10'000'000;
 #else
   constexpr uint64_t kMaxMultiplyAdds = std::numeric_limits<uint64_t>::max();
 #endif
