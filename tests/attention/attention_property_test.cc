@@ -5,8 +5,9 @@
 // set that the machine runs.
 //
 // Environment: PAGED_KV_TEST_SEED (default 1), PAGED_KV_TEST_SHAPES (default
-// 2000; the sanitizers' preset asks for fewer). Problem i has seed PAGED_KV_TEST_SEED + i, so a failure is repeated
-// alone with its own seed and PAGED_KV_TEST_SHAPES=1.
+// 2000; the sanitizers' preset asks for fewer). Problem i has seed
+// PAGED_KV_TEST_SEED + i, so a failure is repeated alone with its own seed and
+// PAGED_KV_TEST_SHAPES=1.
 
 #include <cstdint>
 #include <iostream>
