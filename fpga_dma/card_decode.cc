@@ -63,10 +63,6 @@ CardDecode::CardDecode(OperationTracker* tracker, const DevicePool* pool,
                        const CardDecodeOptions& options)
     : tracker_(tracker), pool_(pool), host_(host), options_(options) {}
 
-CardDecode::~CardDecode() {
-  if (slab_bytes_ > 0) tracker_->device()->DestroySlab(slab_).IgnoreError();
-}
-
 absl::StatusOr<std::unique_ptr<CardDecode>> CardDecode::Create(
     OperationTracker* tracker, const DevicePool* pool,
     const attention::KvPages& host, const CardDecodeOptions& options) {
@@ -229,11 +225,10 @@ absl::Status CardDecode::MakeRoom() {
   // Half as much again, so that a growing batch does not ask every step.
   const uint64_t bytes = (at_.end + at_.end / 2 + 4095) / 4096 * 4096;
   PAGED_KV_ASSIGN_OR_RETURN(
-      const SlabId slab,
-      device->CreateSlab(bank_, bytes, SlabKind::kHostVisible));
-  PAGED_KV_ASSIGN_OR_RETURN(image_, device->HostImage(slab));
-  if (slab_bytes_ > 0) device->DestroySlab(slab_).IgnoreError();
-  slab_ = slab;
+      OwnedSlab slab,
+      OwnedSlab::Create(device, bank_, bytes, SlabKind::kHostVisible));
+  PAGED_KV_ASSIGN_OR_RETURN(image_, device->HostImage(slab.id()));
+  slab_ = std::move(slab);
   slab_bytes_ = bytes;
   return absl::OkStatus();
 }

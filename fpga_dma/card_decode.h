@@ -20,6 +20,7 @@
 #include "fpga_dma/device_pool.h"
 #include "fpga_dma/kernels/kernel_abi.h"
 #include "fpga_dma/operation_tracker.h"
+#include "fpga_dma/owned_slab.h"
 
 namespace paged_kv::fpga_dma {
 
@@ -85,7 +86,7 @@ class CardDecode {
   static absl::StatusOr<std::unique_ptr<CardDecode>> Create(
       OperationTracker* tracker, const DevicePool* pool,
       const attention::KvPages& host, const CardDecodeOptions& options);
-  ~CardDecode();
+  ~CardDecode() = default;
   CardDecode(const CardDecode&) = delete;
   CardDecode& operator=(const CardDecode&) = delete;
 
@@ -166,7 +167,7 @@ class CardDecode {
   std::vector<int32_t> host_indptr_, host_indices_, host_last_, host_first_;
   uint64_t host_tokens_ = 0;
 
-  SlabId slab_;
+  OwnedSlab slab_;
   uint64_t slab_bytes_ = 0;
   absl::Span<std::byte> image_;
   Layout at_;

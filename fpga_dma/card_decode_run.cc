@@ -161,11 +161,11 @@ std::vector<KernelArgument> CardDecode::Arguments(uint32_t slab) const {
   };
   using Argument = PagedDecodeArgument;
   set(Argument::kKv, AddressArgument(pool_->slab(slab)));
-  set(Argument::kWork, AddressArgument(slab_, unit.work_offset));
-  set(Argument::kTable, AddressArgument(slab_, at_.table));
-  set(Argument::kQueries, AddressArgument(slab_, at_.queries));
-  set(Argument::kOut, AddressArgument(slab_, at_.out));
-  set(Argument::kStatus, AddressArgument(slab_, unit.status_offset));
+  set(Argument::kWork, AddressArgument(slab_.id(), unit.work_offset));
+  set(Argument::kTable, AddressArgument(slab_.id(), at_.table));
+  set(Argument::kQueries, AddressArgument(slab_.id(), at_.queries));
+  set(Argument::kOut, AddressArgument(slab_.id(), at_.out));
+  set(Argument::kStatus, AddressArgument(slab_.id(), unit.status_offset));
   set(Argument::kMaxItems, ScalarArgument(unit.items));
   set(Argument::kTableEntries, ScalarArgument(table_.size()));
   set(Argument::kQueryBeats,
@@ -211,9 +211,9 @@ absl::Status CardDecode::AttendOnCard(uint32_t layer, absl::Span<const float> q,
                                       bool* host_done) {
   WriteInputs(layer, q);
   const uint32_t inputs = Crc32c(image_.first(at_.status));
-  PAGED_KV_ASSIGN_OR_RETURN(
-      const OpId upload,
-      tracker_->StartUpload({slab_, 0, at_.out}, tracker_->QuietestUpload()));
+  PAGED_KV_ASSIGN_OR_RETURN(const OpId upload,
+                            tracker_->StartUpload({slab_.id(), 0, at_.out},
+                                                  tracker_->QuietestUpload()));
   PAGED_KV_RETURN_IF_ERROR(Finish(upload, "upload", layer));
   launched_.clear();
   absl::Status status = StartUnits();
@@ -245,7 +245,7 @@ absl::Status CardDecode::AttendOnCard(uint32_t layer, absl::Span<const float> q,
 
 absl::Status CardDecode::Read(uint64_t begin, uint64_t end, uint32_t layer) {
   PAGED_KV_ASSIGN_OR_RETURN(
-      const OpId op, tracker_->StartDownload({slab_, begin, end - begin},
+      const OpId op, tracker_->StartDownload({slab_.id(), begin, end - begin},
                                              tracker_->QuietestDownload()));
   return Finish(op, "download", layer);
 }

@@ -57,16 +57,13 @@ absl::StatusOr<std::unique_ptr<DevicePool>> DevicePool::Create(
     const auto index = static_cast<uint32_t>(i);
     const uint32_t stripe = index / geometry.splits();
     PAGED_KV_ASSIGN_OR_RETURN(
-        SlabId slab,
-        device->CreateSlab(banks[i], geometry.SlabBytes(stripe), options.kind));
-    pool->slabs_.push_back(slab);
+        OwnedSlab slab,
+        OwnedSlab::Create(device, banks[i], geometry.SlabBytes(stripe),
+                          options.kind));
+    pool->slabs_.push_back(std::move(slab));
   }
   pool->banks_ = std::move(banks);
   return pool;
-}
-
-DevicePool::~DevicePool() {
-  for (SlabId slab : slabs_) device_->DestroySlab(slab).IgnoreError();
 }
 
 absl::Status DevicePool::CheckRange(uint32_t page, LayerRange layers) const {

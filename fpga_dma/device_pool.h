@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "fpga_dma/device.h"
 #include "fpga_dma/device_types.h"
+#include "fpga_dma/owned_slab.h"
 #include "fpga_dma/pool_geometry.h"
 #include "paged_kv/block_shape.h"
 
@@ -44,7 +45,7 @@ class DevicePool {
   static absl::StatusOr<std::unique_ptr<DevicePool>> Create(
       Device* device, const DevicePoolOptions& options);
   // Gives the slabs back. REQUIRES: no operation on them is pending.
-  ~DevicePool();
+  ~DevicePool() = default;
   DevicePool(const DevicePool&) = delete;
   DevicePool& operator=(const DevicePool&) = delete;
 
@@ -61,13 +62,13 @@ class DevicePool {
   uint32_t SlabStripe(uint32_t index) const {
     return index / geometry_.splits();
   }
-  SlabId slab(uint32_t index) const { return slabs_[index]; }
+  SlabId slab(uint32_t index) const { return slabs_[index].id(); }
   BankId bank(uint32_t index) const { return banks_[index]; }
 
   // Where `layers` of `stripe` of `page` lie: one run. Callers keep indices in
   // range.
   SlabRange Range(uint32_t page, uint32_t stripe, LayerRange layers) const {
-    return {slabs_[SlabIndex(page, stripe)],
+    return {slabs_[SlabIndex(page, stripe)].id(),
             geometry_.Offset(page, stripe, layers.first),
             geometry_.LayerStride(stripe) * layers.count};
   }
@@ -83,8 +84,8 @@ class DevicePool {
   Device* const device_;
   const PoolGeometry geometry_;
   const SlabKind kind_;
-  std::vector<SlabId> slabs_;  // [stripes * splits]
-  std::vector<BankId> banks_;  // [stripes * splits]
+  std::vector<OwnedSlab> slabs_;  // [stripes * splits]
+  std::vector<BankId> banks_;     // [stripes * splits]
 };
 
 }  // namespace paged_kv::fpga_dma

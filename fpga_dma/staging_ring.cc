@@ -4,7 +4,6 @@
 #include "fpga_dma/staging_ring.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "paged_kv/check.h"
 #include "paged_kv/status_macros.h"
@@ -15,36 +14,23 @@ absl::StatusOr<StagingRing> StagingRing::Create(Device* device, uint32_t slabs,
                                                 BankId bank, uint64_t bytes,
                                                 BankId list_bank,
                                                 uint64_t list_bytes) {
-  StagingRing ring(device);
-  const auto create = [&](BankId in, uint64_t size, SlabId* slab,
+  StagingRing ring;
+  const auto create = [&](BankId in, uint64_t size, OwnedSlab* slab,
                           absl::Span<std::byte>* image) -> absl::Status {
     PAGED_KV_ASSIGN_OR_RETURN(
-        *slab, device->CreateSlab(in, size, SlabKind::kHostVisible));
-    PAGED_KV_ASSIGN_OR_RETURN(*image, device->HostImage(*slab));
+        *slab, OwnedSlab::Create(device, in, size, SlabKind::kHostVisible));
+    PAGED_KV_ASSIGN_OR_RETURN(*image, device->HostImage(slab->id()));
     return absl::OkStatus();
   };
   for (uint32_t i = 0; i < slabs; ++i) {
     Entry& entry = ring.entries_.emplace_back();
     PAGED_KV_RETURN_IF_ERROR(
-        create(bank, bytes, &entry.slabs.data, &entry.data));
+        create(bank, bytes, &entry.data_slab, &entry.data));
     PAGED_KV_RETURN_IF_ERROR(
-        create(list_bank, list_bytes, &entry.slabs.lists, &entry.lists));
+        create(list_bank, list_bytes, &entry.lists_slab, &entry.lists));
     ring.free_.push_back(slabs - 1 - i);
   }
   return ring;
-}
-
-StagingRing::StagingRing(StagingRing&& other) noexcept
-    : device_(other.device_),
-      entries_(std::exchange(other.entries_, {})),
-      free_(std::exchange(other.free_, {})) {}
-
-StagingRing::~StagingRing() {
-  for (const Entry& entry : entries_) {
-    // One that could not be created has an id that no slab has.
-    device_->DestroySlab(entry.slabs.data).IgnoreError();
-    device_->DestroySlab(entry.slabs.lists).IgnoreError();
-  }
 }
 
 uint32_t StagingRing::Take() {

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "fpga_dma/device.h"
 #include "fpga_dma/device_types.h"
+#include "fpga_dma/owned_slab.h"
 #include "fpga_dma/scatter_list.h"
 
 namespace paged_kv::fpga_dma {
@@ -30,10 +31,10 @@ class StagingRing {
                                             BankId bank, uint64_t bytes,
                                             BankId list_bank,
                                             uint64_t list_bytes);
-  StagingRing(StagingRing&& other) noexcept;
+  StagingRing(StagingRing&&) noexcept = default;
   StagingRing& operator=(StagingRing&&) = delete;
   // REQUIRES: no operation on the slabs is pending.
-  ~StagingRing();
+  ~StagingRing() = default;
 
   size_t num_free() const { return free_.size(); }
   size_t size() const { return entries_.size(); }
@@ -41,8 +42,8 @@ class StagingRing {
   uint32_t Take();
   void GiveBack(uint32_t index);
 
-  const StagingSlabs& slabs(uint32_t index) const {
-    return entries_[index].slabs;
+  StagingSlabs slabs(uint32_t index) const {
+    return {entries_[index].data_slab.id(), entries_[index].lists_slab.id()};
   }
   // Their host-side images, the device's.
   absl::Span<std::byte> data(uint32_t index) const {
@@ -54,14 +55,14 @@ class StagingRing {
 
  private:
   struct Entry {
-    StagingSlabs slabs;
+    OwnedSlab data_slab;
+    OwnedSlab lists_slab;
     absl::Span<std::byte> data;
     absl::Span<std::byte> lists;
   };
 
-  explicit StagingRing(Device* device) : device_(device) {}
+  StagingRing() = default;
 
-  Device* device_;
   std::vector<Entry> entries_;
   std::vector<uint32_t> free_;
 };

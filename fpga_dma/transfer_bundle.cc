@@ -233,7 +233,7 @@ absl::Status TransferBundle::StartScatter(bool gather) {
       units.begin(), units.end(), [&](uint32_t a, uint32_t b) {
         return tracker.KernelsPending(a) < tracker.KernelsPending(b);
       });
-  const StagingSlabs& staging = ring_->slabs(ring_index_);
+  const StagingSlabs staging = ring_->slabs(ring_index_);
   const uint64_t beats = data_bytes_ / kBeatBytes;
   ++context_->stats->launches;
   const std::vector<KernelArgument> arguments =

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,25 +14,11 @@
 #include "benchmarks/tool/sha256.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/benchmarks/invoke_tool.h"
 #include "tests/benchmarks/test_files.h"
 
 namespace paged_kv::tool {
 namespace {
-
-struct Invocation {
-  int code = 0;
-  std::string out, err;
-};
-
-Invocation Invoke(const std::vector<std::string>& arguments) {
-  std::ostringstream out, err;
-  ToolStreams streams{out, err};
-  Invocation outcome;
-  outcome.code = RunTool(arguments, streams);
-  outcome.out = out.str();
-  outcome.err = err.str();
-  return outcome;
-}
 
 // A shape of a few KiB, measured for an instant.
 std::vector<std::string> Tiny(const std::string& command,

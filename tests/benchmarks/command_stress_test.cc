@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,25 +13,15 @@
 #include "nlohmann/json.hpp"
 #include "paged_kv/op_log.h"
 #include "paged_kv/op_log_framing.h"
+#include "tests/benchmarks/invoke_tool.h"
 #include "tests/support/lockstep_replay.h"
 
 namespace paged_kv::tool {
 namespace {
 
-struct ToolRun {
-  int code = 0;
-  std::string out, err;
-};
-
-ToolRun Stress(std::vector<std::string> arguments) {
+Invocation Stress(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "stress");
-  std::ostringstream out, err;
-  ToolStreams streams{out, err};
-  ToolRun run;
-  run.code = RunTool(arguments, streams);
-  run.out = out.str();
-  run.err = err.str();
-  return run;
+  return Invoke(arguments);
 }
 
 std::string TempFile(const std::string& name) {
@@ -41,7 +30,7 @@ std::string TempFile(const std::string& name) {
 }
 
 TEST(CommandStressTest, AgreesWithTheModelAndSucceedsMostly) {
-  const ToolRun run = Stress({"--ops=20000", "--json"});
+  const Invocation run = Stress({"--ops=20000", "--json"});
   EXPECT_EQ(run.code, kExitOk) << run.err;
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_EQ(json["schema_version"], kJsonSchemaVersion);
@@ -89,7 +78,7 @@ TEST(CommandStressTest, EveryKindOfCacheTakesItsTurn) {
 
 TEST(CommandStressTest, ThreadsTakeEffectInAnOrderThatTheModelFollows) {
   for (const char* threads : {"--threads=2", "--threads=5"}) {
-    const ToolRun run = Stress({"--ops=20000", threads, "--json"});
+    const Invocation run = Stress({"--ops=20000", threads, "--json"});
     EXPECT_EQ(run.code, kExitOk) << run.out << run.err;
     const auto json = nlohmann::json::parse(run.out);
     EXPECT_EQ(json["operations"], 20000);
@@ -105,7 +94,7 @@ TEST(CommandStressTest, AViolationSavesItsLogAndSaysHowToSeeItAgain) {
     const std::vector<std::string> flags = {"--ops=4000", "--seed=3", threads,
                                             "--log=" + log,
                                             "--pretend_violation_at=500"};
-    const ToolRun run = Stress(flags);
+    const Invocation run = Stress(flags);
     EXPECT_EQ(run.code, kExitViolations);
     EXPECT_NE(run.out.find("declared a violation"), std::string::npos);
     EXPECT_NE(run.out.find("violations: 1\n"), std::string::npos);
@@ -113,7 +102,7 @@ TEST(CommandStressTest, AViolationSavesItsLogAndSaysHowToSeeItAgain) {
     EXPECT_NE(run.out.find("pagedkv stress --replay=" + log),
               std::string::npos);
     // The log leads to the same state, where nothing is wrong in truth.
-    const ToolRun replay = Stress({"--replay=" + log, "--json"});
+    const Invocation replay = Stress({"--replay=" + log, "--json"});
     EXPECT_EQ(replay.code, kExitOk) << replay.out << replay.err;
     const auto json = nlohmann::json::parse(replay.out);
     EXPECT_EQ(json["violations"], 0);
@@ -122,8 +111,8 @@ TEST(CommandStressTest, AViolationSavesItsLogAndSaysHowToSeeItAgain) {
 }
 
 TEST(CommandStressTest, AViolationIsReportedEvenIfItsLogCannotBeSaved) {
-  const ToolRun run = Stress({"--ops=2000", "--log=/nowhere/x.oplog",
-                              "--pretend_violation_at=50", "--json"});
+  const Invocation run = Stress({"--ops=2000", "--log=/nowhere/x.oplog",
+                                 "--pretend_violation_at=50", "--json"});
   EXPECT_EQ(run.code, kExitViolations);
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_EQ(json["violations"], 1);
@@ -168,7 +157,7 @@ TEST(CommandStressTest, ALogThatTellsAnotherResultIsAViolation) {
   ASSERT_TRUE(WriteFile(path, original).ok());
   EXPECT_EQ(Stress({"--replay=" + path}).code, kExitOk);
   ASSERT_TRUE(WriteFile(path, changed).ok());
-  const ToolRun run = Stress({"--replay=" + path});
+  const Invocation run = Stress({"--replay=" + path});
   EXPECT_EQ(run.code, kExitViolations);
   EXPECT_NE(run.out.find("record 3 (Free)"), std::string::npos) << run.out;
 }
@@ -185,7 +174,7 @@ TEST(CommandStressTest, BadInputIsOneLineAndExitCodeTwo) {
         std::string("--seed="), std::string("--no_such_flag"),
         std::string("--replay=/nowhere/x"), std::string("--replay=/"),
         "--replay=" + cut, "--replay=" + text}) {
-    const ToolRun run = Stress({flag});
+    const Invocation run = Stress({flag});
     EXPECT_EQ(run.code, kExitBadInput) << flag;
     EXPECT_EQ(run.out, "") << flag;
     EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1)

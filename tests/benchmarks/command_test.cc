@@ -14,23 +14,11 @@
 #include "benchmarks/tool/sha256.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/benchmarks/invoke_tool.h"
 #include "tests/benchmarks/test_files.h"
 
 namespace paged_kv::tool {
 namespace {
-
-struct Invocation {
-  int code;
-  std::string out;
-  std::string err;
-};
-
-Invocation Invoke(const std::vector<std::string>& arguments) {
-  std::ostringstream out, err;
-  ToolStreams streams{out, err, false};
-  const int code = RunTool(arguments, streams);
-  return {code, out.str(), err.str()};
-}
 
 nlohmann::json InvokeJson(std::vector<std::string> arguments) {
   arguments.push_back("--json");

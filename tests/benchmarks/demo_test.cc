@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "benchmarks/tool/progress.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/benchmarks/invoke_tool.h"
 #include "tests/benchmarks/test_files.h"
 
 namespace paged_kv::tool {
@@ -91,12 +91,11 @@ TEST(DemoModelTest, RowsDependOnEverythingTheyShould) {
   }
 }
 
-int Invoke(const std::vector<std::string>& arguments, std::string* out) {
-  std::ostringstream out_stream, err_stream;
-  ToolStreams streams{out_stream, err_stream, false};
-  const int code = RunTool(arguments, streams);
-  *out = code == kExitOk ? out_stream.str() : err_stream.str();
-  return code;
+// The code, and in *out what was printed, or the error.
+int RunDemo(const std::vector<std::string>& arguments, std::string* out) {
+  const Invocation run = Invoke(arguments);
+  *out = run.code == kExitOk ? run.out : run.err;
+  return run.code;
 }
 
 TEST(DemoCommandTest, EndsInATableAndTwoPlots) {
@@ -106,9 +105,9 @@ TEST(DemoCommandTest, EndsInATableAndTwoPlots) {
   const std::string folder = TestFile("plots");
   std::filesystem::create_directory(folder);
   std::string out;
-  ASSERT_EQ(Invoke({"demo", "--requests=60", "--batch=3", "--output_tokens=4",
-                    "--no_model", "--out=" + folder},
-                   &out),
+  ASSERT_EQ(RunDemo({"demo", "--requests=60", "--batch=3", "--output_tokens=4",
+                     "--no_model", "--out=" + folder},
+                    &out),
             kExitOk)
       << out;
   EXPECT_TRUE(absl::StrContains(out, "are the same in both"));
@@ -120,9 +119,9 @@ TEST(DemoCommandTest, EndsInATableAndTwoPlots) {
 
 TEST(DemoCommandTest, JsonOnly) {
   std::string out;
-  ASSERT_EQ(Invoke({"demo", "--requests=30", "--batch=2", "--output_tokens=3",
-                    "--no_plot", "--no_model", "--json", "--seed=3"},
-                   &out),
+  ASSERT_EQ(RunDemo({"demo", "--requests=30", "--batch=2", "--output_tokens=3",
+                     "--no_plot", "--no_model", "--json", "--seed=3"},
+                    &out),
             kExitOk)
       << out;
   const nlohmann::json json = nlohmann::json::parse(out, nullptr, false);
@@ -136,7 +135,7 @@ TEST(DemoCommandTest, JsonOnly) {
 
 TEST(DemoCommandTest, FolderMustExist) {
   std::string out;
-  EXPECT_EQ(Invoke({"demo", "--out=no/such/folder"}, &out), kExitBadInput);
+  EXPECT_EQ(RunDemo({"demo", "--out=no/such/folder"}, &out), kExitBadInput);
   EXPECT_TRUE(absl::StrContains(out, "'no/such/folder' is not a folder"));
 }
 

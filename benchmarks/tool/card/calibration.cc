@@ -7,12 +7,14 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "benchmarks/tool/card/decode_probe.h"
 #include "benchmarks/tool/card/device_calls.h"
-#include "fpga_dma/kernels/kernel_abi.h"
+#include "fpga_dma/owned_slab.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::tool {
@@ -21,12 +23,19 @@ namespace {
 using fpga_dma::BankId;
 using fpga_dma::Device;
 using fpga_dma::OpId;
-using fpga_dma::SlabId;
+using fpga_dma::OwnedSlab;
 using fpga_dma::SlabKind;
 using fpga_dma::SlabRange;
 
 constexpr uint64_t kSmallBytes = 4096;
 constexpr uint64_t kLargeBytes = 8 << 20;
+
+absl::Duration Median(std::vector<absl::Duration> times) {
+  const auto middle =
+      times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
 
 // Median duration of `repeats` operations, each alone on the device.
 absl::StatusOr<absl::Duration> MedianTime(
@@ -39,8 +48,7 @@ absl::StatusOr<absl::Duration> MedianTime(
                               AwaitOperation(device, op));
     times.push_back(done.finished - done.started);
   }
-  std::nth_element(times.begin(), times.begin() + repeats / 2, times.end());
-  return times[repeats / 2];
+  return Median(std::move(times));
 }
 
 // Two sizes far apart: the difference gives the rate, the small one what is
@@ -119,9 +127,7 @@ absl::StatusOr<CardCalibration> Calibrate(Device& device,
                                      rate.bytes_per_second));
     result.banks.push_back(rate);
   }
-  std::nth_element(launches.begin(), launches.begin() + launches.size() / 2,
-                   launches.end());
-  result.launch = launches[launches.size() / 2];
+  result.launch = Median(std::move(launches));
   return result;
 }
 

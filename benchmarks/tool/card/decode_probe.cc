@@ -12,6 +12,8 @@
 
 #include "absl/types/span.h"
 #include "attention/float_formats.h"
+#include "benchmarks/tool/card/device_calls.h"
+#include "fpga_dma/card_decode.h"
 #include "fpga_dma/kernels/kernel_arguments.h"
 #include "fpga_dma/kernels/kernel_registry.h"
 #include "paged_kv/status_macros.h"
@@ -23,6 +25,7 @@ using fpga_dma::BankId;
 using fpga_dma::kBeatBytes;
 using fpga_dma::KernelArgument;
 using fpga_dma::OpId;
+using fpga_dma::OwnedSlab;
 using fpga_dma::PagedDecodeArgument;
 using fpga_dma::SlabKind;
 using fpga_dma::SlabRange;
@@ -43,7 +46,8 @@ uint16_t RandomBf16(std::mt19937_64& random) {
 std::vector<uint32_t> DecodeProbe::Units(const fpga_dma::DeviceInfo& info) {
   std::vector<uint32_t> units;
   for (uint32_t i = 0; i < info.compute_units.size(); ++i) {
-    if (info.compute_units[i].kernel == "paged_decode") units.push_back(i);
+    if (info.compute_units[i].kernel == fpga_dma::kDecodeKernel)
+      units.push_back(i);
   }
   return units;
 }
@@ -162,7 +166,7 @@ absl::Status DecodeProbe::CheckStatus() {
                             device_->HostImage(status_.id()));
   fpga_dma::KernelStatus status;
   std::memcpy(&status, image.data(), sizeof(status));
-  return fpga_dma::ToStatus("paged_decode", status);
+  return fpga_dma::ToStatus(fpga_dma::kDecodeKernel, status);
 }
 
 }  // namespace paged_kv::tool

@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "benchmarks/tool/card/device_calls.h"
 #include "fpga_dma/device.h"
 #include "fpga_dma/kernels/kernel_abi.h"
+#include "fpga_dma/owned_slab.h"
 
 namespace paged_kv::tool {
 
@@ -47,13 +47,14 @@ class DecodeProbe {
   DecodeProbe(fpga_dma::Device* device, uint32_t unit)
       : device_(device), unit_(unit) {}
   absl::Status Setup(uint64_t seed);
-  absl::StatusOr<OwnedSlab> MakeSlab(uint32_t argument, uint64_t bytes);
-  absl::Status Upload(const OwnedSlab& slab, uint64_t bytes);
+  absl::StatusOr<fpga_dma::OwnedSlab> MakeSlab(uint32_t argument,
+                                               uint64_t bytes);
+  absl::Status Upload(const fpga_dma::OwnedSlab& slab, uint64_t bytes);
 
   fpga_dma::Device* const device_;
   const uint32_t unit_;
   fpga_dma::BankId bank_;
-  OwnedSlab pages_, work_, table_, queries_, out_, status_;
+  fpga_dma::OwnedSlab pages_, work_, table_, queries_, out_, status_;
 };
 
 }  // namespace paged_kv::tool

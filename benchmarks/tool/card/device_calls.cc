@@ -28,18 +28,4 @@ absl::StatusOr<fpga_dma::Completion> AwaitOperation(fpga_dma::Device& device,
                    absl::FormatDuration(limit), "; reset the card"));
 }
 
-absl::StatusOr<OwnedSlab> OwnedSlab::Create(fpga_dma::Device* device,
-                                            fpga_dma::BankId bank,
-                                            uint64_t bytes,
-                                            fpga_dma::SlabKind kind) {
-  PAGED_KV_ASSIGN_OR_RETURN(const fpga_dma::SlabId id,
-                            device->CreateSlab(bank, bytes, kind));
-  return OwnedSlab(device, id);
-}
-
-OwnedSlab::~OwnedSlab() {
-  // Only a device that is gone refuses, and with it went the slab.
-  if (device_ != nullptr) device_->DestroySlab(id_).IgnoreError();
-}
-
 }  // namespace paged_kv::tool

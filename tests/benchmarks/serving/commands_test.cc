@@ -16,24 +16,11 @@
 #include "benchmarks/tool/command.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/benchmarks/invoke_tool.h"
+#include "tests/benchmarks/test_files.h"
 
 namespace paged_kv::tool {
 namespace {
-
-struct Invocation {
-  int code = 0;
-  std::string out, err;
-};
-
-Invocation Invoke(const std::vector<std::string>& arguments) {
-  std::ostringstream out, err;
-  ToolStreams streams{out, err};
-  Invocation outcome;
-  outcome.code = RunTool(arguments, streams);
-  outcome.out = out.str();
-  outcome.err = err.str();
-  return outcome;
-}
 
 nlohmann::json JsonOf(const Invocation& outcome) {
   EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
@@ -42,10 +29,8 @@ nlohmann::json JsonOf(const Invocation& outcome) {
 
 // A file of the test's own folder.
 std::string WriteFile(const std::string& name, const std::string& contents) {
-  const char* folder = std::getenv("TEST_TMPDIR");
-  const std::string path =
-      (std::filesystem::path(folder != nullptr ? folder : ".") / name).string();
-  std::ofstream(path, std::ios::binary) << contents;
+  const std::string path = TestFile(name);
+  WriteAll(path, contents);
   return path;
 }
 
