@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "paged_kv/op_log_format.h"
 #include "paged_kv/op_log_framing.h"
@@ -137,6 +138,44 @@ TEST(OpLogTest, ReplayInLockstepAgreesToo) {
   EXPECT_EQ(replay->violation, "");
   EXPECT_EQ(replay->fingerprint, recording.fingerprint);
   EXPECT_GT(replay->operations, 1000u);
+}
+
+// A log may hold refused calls of any kind; the model refuses them alike.
+TEST(OpLogTest, LockstepRefusesDeviceCallsWithoutADeviceTier) {
+  StringOpLog log;
+  KvCacheOptions options = PoolOptions(8, 2);
+  options.op_log = &log;
+  auto manager = KvCacheManager::Create(options);
+  ASSERT_TRUE(manager.ok()) << manager.status();
+  const std::vector<SequenceId> ids = {SequenceId(7)};
+  EXPECT_FALSE((*manager)->SwapIn({}).ok());
+  EXPECT_FALSE((*manager)->SwapIn(ids).ok());
+  EXPECT_FALSE((*manager)->SwapInPrefix(ids, TokenCount(3)).ok());
+  EXPECT_FALSE((*manager)->SwapOut({}).ok());
+  EXPECT_FALSE((*manager)->SwapOut(ids).ok());
+  EXPECT_FALSE((*manager)->WriteBack(BlockCount(0)).ok());
+  EXPECT_FALSE((*manager)->WriteBack(BlockCount(9)).ok());
+  for (const bool moved : {false, true}) {
+    EXPECT_FALSE((*manager)->FinishTransfer(TransferId(0), moved).ok());
+  }
+  const auto replay = testing::ReplayInLockstep(log.contents());
+  ASSERT_TRUE(replay.ok()) << replay.status();
+  EXPECT_EQ(replay->violation, "");
+  EXPECT_EQ(replay->operations, 9u);
+  EXPECT_EQ(replay->granted, 0u);
+  EXPECT_EQ(replay->fingerprint, (*manager)->Fingerprint());
+}
+
+TEST(OpLogTest, LockstepSaysThatItKnowsNoDeviceTier) {
+  StringOpLog log;
+  KvCacheOptions options = PoolOptions(8, 2);
+  options.device.pages = BlockCount(4);
+  options.op_log = &log;
+  ASSERT_TRUE(KvCacheManager::Create(options).ok());
+  const auto replay = testing::ReplayInLockstep(log.contents());
+  EXPECT_EQ(replay.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(replay.status().message()),
+              ::testing::HasSubstr("4 pages on a device"));
 }
 
 TEST(OpLogTest, EveryKindOfRecordIsReplayed) {

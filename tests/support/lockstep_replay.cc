@@ -73,11 +73,13 @@ Outcome Apply(const OpRecord& record, LockstepCache* cache) {
       return {cache->Unpin(PinId(record.id))};
     case OpKind::kDrainEvents:
       return {cache->DrainEvents(record.result), record.result};
+    // Without a device tier there is nothing to move and nothing to finish.
     case OpKind::kSwapIn:
     case OpKind::kSwapOut:
     case OpKind::kWriteBack:
+      return {StatusCode::kFailedPrecondition};
     case OpKind::kFinishTransfer:
-      return {StatusCode::kUnimplemented};  // the model knows no device
+      return {StatusCode::kNotFound};
   }
   PAGED_KV_CHECK(false);
 }
@@ -92,6 +94,11 @@ absl::StatusOr<LockstepReplay> ReplayInLockstep(
   if (logged.eviction == internal::LoggedEviction::kOther) {
     return absl::InvalidArgumentError(
         "the log's manager had an eviction policy of its own");
+  }
+  if (logged.options.device.pages.value() > 0) {
+    return absl::UnimplementedError(absl::StrCat(
+        "the log's manager had ", logged.options.device.pages.value(),
+        " pages on a device, of which the model knows nothing"));
   }
   PAGED_KV_ASSIGN_OR_RETURN(std::unique_ptr<LockstepCache> cache,
                             LockstepCache::Create(logged.options, lockstep));

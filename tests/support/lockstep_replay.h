@@ -22,6 +22,7 @@ struct LockstepReplay {
 
 // Applies an operation log to a new manager and the model in lock-step. What
 // the log says of results is compared, too. DataLoss if the log is corrupt,
+// Unimplemented if its manager had a device tier, which the model has not,
 // other errors if no manager can be made for it.
 absl::StatusOr<LockstepReplay> ReplayInLockstep(
     absl::string_view log, const LockstepOptions& lockstep = {});
