@@ -125,6 +125,22 @@ TEST(BatchSchedulerPrefixWaitTest, StopsWaitingIfTheOtherIsCancelled) {
   EXPECT_EQ(rig.RunToEnd().size(), 2u);
 }
 
+// The place of the cancelled request may be another's by then, one that
+// computes something else.
+TEST(BatchSchedulerPrefixWaitTest, DoesNotWaitForWhoTookTheOthersPlace) {
+  SchedulerRig rig(SmallCache(64, 4), Waiting(8, 10));
+  ASSERT_TRUE(rig.Submit(Sharing(1, 9, 32, 4)).ok());
+  ASSERT_TRUE(rig.Submit(Sharing(2, 9, 32, 4)).ok());
+  EXPECT_EQ(Show(rig.Step()), "1:0+8");
+  ASSERT_TRUE(rig->Cancel(RequestId(1)).ok());
+  ASSERT_TRUE(rig->TakeFinished().has_value());
+  TestRequest other = Sharing(3, 7, 32, 4);
+  other.priority = 1;
+  ASSERT_TRUE(rig.Submit(other).ok());
+  EXPECT_EQ(Show(rig.Step()), "3:0+8 2:8+8");
+  EXPECT_EQ(rig.RunToEnd().size(), 2u);
+}
+
 // A leader that is held up does not hold up its followers for ever.
 TEST(BatchSchedulerPrefixWaitTest, WaitingIsBounded) {
   BatchSchedulerOptions options = Waiting(8, 5);

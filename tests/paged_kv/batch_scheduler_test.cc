@@ -254,7 +254,11 @@ TEST(BatchSchedulerTest, StepsCompleteInOrderAndOnce) {
   const auto second = rig->Schedule();
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(first->outputs, 1u);
-  EXPECT_TRUE(absl::IsFailedPrecondition(rig->Schedule().status()));
+  const absl::Status full = rig->Schedule().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(full));
+  EXPECT_EQ(full.message(),
+            absl::StrCat("2 of 2 steps are in flight: complete step ",
+                         first->id.value(), " first"));
   const std::vector<TokenId> token = {42};
   const std::vector<TokenId> two = {1, 2};
   EXPECT_TRUE(absl::IsFailedPrecondition(rig->Complete(second->id, token)));
