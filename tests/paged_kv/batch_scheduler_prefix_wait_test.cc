@@ -125,20 +125,27 @@ TEST(BatchSchedulerPrefixWaitTest, StopsWaitingIfTheOtherIsCancelled) {
   EXPECT_EQ(rig.RunToEnd().size(), 2u);
 }
 
-// The place of the cancelled request may be another's by then, one that
-// computes something else.
+// The cancelled request's place may be another's by then, who runs and computes
+// something else.
 TEST(BatchSchedulerPrefixWaitTest, DoesNotWaitForWhoTookTheOthersPlace) {
-  SchedulerRig rig(SmallCache(64, 4), Waiting(8, 10));
+  BatchSchedulerOptions options = Waiting(8, 10);
+  options.max_batch_tokens = 16;
+  options.max_batch_sequences = 4;
+  SchedulerRig rig(SmallCache(64, 4), options);
   ASSERT_TRUE(rig.Submit(Sharing(1, 9, 32, 4)).ok());
   ASSERT_TRUE(rig.Submit(Sharing(2, 9, 32, 4)).ok());
   EXPECT_EQ(Show(rig.Step()), "1:0+8");
   ASSERT_TRUE(rig->Cancel(RequestId(1)).ok());
   ASSERT_TRUE(rig->TakeFinished().has_value());
-  TestRequest other = Sharing(3, 7, 32, 4);
-  other.priority = 1;
-  ASSERT_TRUE(rig.Submit(other).ok());
-  EXPECT_EQ(Show(rig.Step()), "3:0+8 2:8+8");
-  EXPECT_EQ(rig.RunToEnd().size(), 2u);
+  // Both are better than request 2 and leave it no tokens in their first step.
+  TestRequest next = Sharing(3, 7, 32, 4);
+  TestRequest brief = SchedulerRig::Request(4, 8, 1);
+  next.priority = brief.priority = 1;
+  ASSERT_TRUE(rig.Submit(next).ok());
+  ASSERT_TRUE(rig.Submit(brief).ok());
+  EXPECT_EQ(Show(rig.Step()), "3:0+8 4:0+8>1");
+  EXPECT_EQ(Show(rig.Step()), "3:8+8 2:8+8");
+  EXPECT_EQ(rig.RunToEnd().size(), 3u);
 }
 
 // A leader that is held up does not hold up its followers for ever.
