@@ -28,15 +28,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 // outputs[row] += sum over lanes of weight[row][lane] * V[lane], for kColumns
 // vectors of columns from `column` on.
 template <class Reader, size_t kRows, size_t kColumns, class D>
-HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t begin,
-                                  size_t end, size_t column,
+HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
                                   const float* HWY_RESTRICT weights,
                                   float* HWY_RESTRICT outputs,
                                   size_t output_stride,
                                   PrefetchCursor* cursor) {
   constexpr size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> sums[kRows][kColumns];
-  HWY_UNROLL(8)
+  HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
     for (size_t c = 0; c < kColumns; ++c) {
@@ -50,7 +49,7 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t begin,
   // Of several passes over a line, the first one takes lines.
   const bool first_pass = offset % 64 == 0;
   PrefetchCursor prefetch = first_pass ? *cursor : PrefetchCursor();
-  for (size_t j = begin; j < end; ++j) {
+  for (size_t j = chunk.begin; j < chunk.end; ++j) {
     const uint8_t* from = chunk.values[j] + offset;
     prefetch.Prefetch<kLines>();
     hn::Vec<D> values[kColumns];
@@ -59,7 +58,7 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t begin,
       values[c] =
           Reader::ValueVector(d, from + c * kLanes * Reader::kElementBytes);
     }
-    HWY_UNROLL(8)
+    HWY_UNROLL(16)
     for (size_t r = 0; r < kRows; ++r) {
       const auto weight = hn::Set(d, weights[r * kChunkTokens + j]);
       HWY_UNROLL(8)
@@ -69,7 +68,7 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t begin,
     }
   }
   if (first_pass) *cursor = prefetch;
-  HWY_UNROLL(8)
+  HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
     for (size_t c = 0; c < kColumns; ++c) {
@@ -79,9 +78,9 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t begin,
   }
 }
 
-// Adds up the values of lanes begin .. end - 1 for kRows rows.
+// Adds up the values of the chunk's lanes for kRows rows.
 template <class Reader, size_t kRows>
-HWY_INLINE void AccumulateRows(const ChunkView& chunk, size_t begin, size_t end,
+HWY_INLINE void AccumulateRows(const ChunkView& chunk,
                                const RowParameters& parameters,
                                const RowBlock& rows) {
   // V rows are read without a byte beyond them: whole groups of vectors, whole
@@ -94,17 +93,16 @@ HWY_INLINE void AccumulateRows(const ChunkView& chunk, size_t begin, size_t end,
   const size_t stride = parameters.output_stride;
   size_t c = 0;
   for (; c + kColumns * kLanes <= columns; c += kColumns * kLanes) {
-    AccumulateColumns<Reader, kRows, kColumns>(d, chunk, begin, end, c,
-                                               rows.scores, rows.outputs,
-                                               stride, rows.prefetch);
+    AccumulateColumns<Reader, kRows, kColumns>(
+        d, chunk, c, rows.scores, rows.outputs, stride, rows.prefetch);
   }
   for (; c + kLanes <= columns; c += kLanes) {
-    AccumulateColumns<Reader, kRows, 1>(d, chunk, begin, end, c, rows.scores,
-                                        rows.outputs, stride, rows.prefetch);
+    AccumulateColumns<Reader, kRows, 1>(d, chunk, c, rows.scores, rows.outputs,
+                                        stride, rows.prefetch);
   }
   if constexpr (kLanes > 8) {
     if (c < columns) {
-      AccumulateColumns<Reader, kRows, 1>(d8, chunk, begin, end, c, rows.scores,
+      AccumulateColumns<Reader, kRows, 1>(d8, chunk, c, rows.scores,
                                           rows.outputs, stride, rows.prefetch);
     }
   }

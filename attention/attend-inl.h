@@ -70,11 +70,14 @@ class ItemKernel {
  private:
   // Rows that registers hold together, from row r on.
   uint32_t BlockRows(uint32_t r) const {
-    return std::min<uint32_t>(rows_.size() - r, kMaxRegisterRows);
+    const uint32_t left = rows_.size() - r;
+    const bool is_f32 = convert_ || Reader::kElementBytes == sizeof(float);
+    if (is_f32 && left >= kWideRows) return kWideRows;
+    return std::min<uint32_t>(left, kMaxRegisterRows);
   }
 
   void Prepare() {
-    for (uint32_t r = 0; r < rows_.size(); r += kMaxRegisterRows) {
+    for (uint32_t r = 0; r < rows_.size(); r += BlockRows(r)) {
       PackQueries(r, BlockRows(r));
     }
     std::fill_n(scratch_ + layout_.references, rows_.size(),
@@ -180,7 +183,7 @@ class ItemKernel {
   void AttendAllRows(const KeyChunk& chunk, const ChunkView& view) {
     RowBlock blocks[kMaxItemRows / kMaxRegisterRows];
     size_t num_blocks = 0;
-    for (uint32_t r = 0; r < rows_.size(); r += kMaxRegisterRows) {
+    for (uint32_t r = 0; r < rows_.size(); r += BlockRows(r)) {
       RowBlock& rows = blocks[num_blocks];
       rows.num_rows = BlockRows(r);
       rows.queries = scratch_ + layout_.queries + r * parameters_.head_dim;

@@ -33,55 +33,69 @@ struct RowSteps {
                                  const RowBlock& rows) {
     ScoreRows<Reader, kRows>(chunk, first_tile, parameters.head_dim, rows);
   }
-  static HWY_NOINLINE void Accumulate(const ChunkView& chunk, size_t begin,
-                                      size_t end,
+  static HWY_NOINLINE void Accumulate(const ChunkView& chunk,
                                       const RowParameters& parameters,
                                       const RowBlock& rows) {
-    AccumulateRows<Reader, kRows>(chunk, begin, end, parameters, rows);
+    AccumulateRows<Reader, kRows>(chunk, parameters, rows);
   }
 };
 
-// RowSteps for the number of rows of a block, 1 .. kMaxRegisterRows.
+// RowSteps for the number of rows of a block: 1 .. kMaxRegisterRows, or
+// kWideRows.
 template <class Reader>
 struct RowStepTable {
   using ScoreFunction = decltype(&RowSteps<Reader, 1>::Score);
   using AccumulateFunction = decltype(&RowSteps<Reader, 1>::Accumulate);
+  static constexpr std::make_index_sequence<kMaxRegisterRows> kAll{};
 
+  static ScoreFunction Score(size_t num_rows) {
+    if constexpr (kTakesWideBlocks<Reader>) {
+      if (num_rows > kMaxRegisterRows)
+        return RowSteps<Reader, kWideRows>::Score;
+    }
+    return ScoreUpToMax(num_rows, kAll);
+  }
+  static AccumulateFunction Accumulate(size_t num_rows) {
+    if constexpr (kTakesWideBlocks<Reader>) {
+      if (num_rows > kMaxRegisterRows) {
+        return RowSteps<Reader, kWideRows>::Accumulate;
+      }
+    }
+    return AccumulateUpToMax(num_rows, kAll);
+  }
+
+ private:
   template <size_t... kIndex>
-  static ScoreFunction Score(size_t num_rows, std::index_sequence<kIndex...>) {
+  static ScoreFunction ScoreUpToMax(size_t num_rows,
+                                    std::index_sequence<kIndex...>) {
     static constexpr ScoreFunction kFunctions[] = {
         RowSteps<Reader, kIndex + 1>::Score...};
     return kFunctions[num_rows - 1];
   }
   template <size_t... kIndex>
-  static AccumulateFunction Accumulate(size_t num_rows,
-                                       std::index_sequence<kIndex...>) {
+  static AccumulateFunction AccumulateUpToMax(size_t num_rows,
+                                              std::index_sequence<kIndex...>) {
     static constexpr AccumulateFunction kFunctions[] = {
         RowSteps<Reader, kIndex + 1>::Accumulate...};
     return kFunctions[num_rows - 1];
   }
 };
 
-// One chunk of keys and values for some blocks of rows. Each step goes through
-// all blocks while its keys or values stay in the first-level cache.
+// One chunk of keys and values for some blocks of rows. All blocks go through
+// the keys, then all through the values: each of the two fits the first-level
+// cache, both do not.
 template <class Reader>
 HWY_INLINE void AttendRows(const ChunkView& chunk,
                            const RowParameters& parameters,
                            const RowBlock* blocks, size_t num_blocks) {
   using Table = RowStepTable<Reader>;
-  constexpr std::make_index_sequence<kMaxRegisterRows> kAll;
   const size_t num_tiles = (chunk.end + kTileTokens - 1) / kTileTokens;
-  for (size_t t = 0; t < num_tiles; t += kTilesAtOnce) {
-    const size_t end = HWY_MIN(t + kTilesAtOnce, num_tiles);
-    const size_t step = end - t == kTilesAtOnce ? kTilesAtOnce : 1;
-    for (size_t b = 0; b < num_blocks; ++b) {
-      for (size_t tile = t; tile < end; tile += step) {
-        Table::Score(blocks[b].num_rows, kAll)(chunk, tile, parameters,
-                                               blocks[b]);
-      }
-    }
-  }
   for (size_t b = 0; b < num_blocks; ++b) {
+    for (size_t t = 0; t < num_tiles;) {
+      const size_t step = t + kTilesAtOnce <= num_tiles ? kTilesAtOnce : 1;
+      Table::Score(blocks[b].num_rows)(chunk, t, parameters, blocks[b]);
+      t += step;
+    }
     const RowBlock& rows = blocks[b];
     for (size_t r = 0; r < rows.num_rows; ++r) {
       float* scores = rows.scores + r * kChunkTokens;
@@ -93,18 +107,8 @@ HWY_INLINE void AttendRows(const ChunkView& chunk,
           rows.outputs + r * parameters.output_stride, chunk.value_scales);
     }
   }
-  // The outputs of many blocks do not stay in the cache, so few blocks take all
-  // values at once.
-  constexpr size_t kManyBlocks = 3;
-  const size_t step =
-      num_blocks < kManyBlocks ? kChunkTokens : kChunkTokens / 2;
-  for (size_t begin = chunk.begin; begin < chunk.end;) {
-    const size_t end = HWY_MIN(begin / step * step + step, chunk.end);
-    for (size_t b = 0; b < num_blocks; ++b) {
-      Table::Accumulate(blocks[b].num_rows, kAll)(chunk, begin, end, parameters,
-                                                  blocks[b]);
-    }
-    begin = end;
+  for (size_t b = 0; b < num_blocks; ++b) {
+    Table::Accumulate(blocks[b].num_rows)(chunk, parameters, blocks[b]);
   }
 }
 

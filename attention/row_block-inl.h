@@ -31,7 +31,7 @@ inline constexpr size_t kScoreLanes = hn::MaxLanes(ScoreTag());
 inline constexpr size_t kVectorsPerTile = kTileTokens / kScoreLanes;
 
 // Register blocking: rows times vectors of accumulators. 32 vector registers
-// hold 8 x 2 of them beside what is loaded, 16 hold 8 x 1, 4 x 2 or 2 x 4.
+// hold 14 x 2 of them beside what is loaded, 16 hold 8 x 1, 4 x 2 or 2 x 4.
 #if HWY_TARGET <= HWY_AVX3
 inline constexpr size_t kMaxRegisterRows = 8;
 inline constexpr size_t kTilesAtOnce = 2;
@@ -45,6 +45,18 @@ inline constexpr size_t kTilesAtOnce = 1;
 inline constexpr size_t kMaxRegisterRows = 2;
 inline constexpr size_t kTilesAtOnce = 1;
 #endif
+
+// Rows of a wide block, which needs fewer loads per product. Only f32 keys and
+// values have them: others take registers to convert, and an item of many rows
+// converts them beforehand.
+#if HWY_TARGET <= HWY_AVX3
+inline constexpr size_t kWideRows = 14;
+#else
+inline constexpr size_t kWideRows = kMaxRegisterRows;
+#endif
+template <class Reader>
+inline constexpr bool kTakesWideBlocks =
+    kWideRows > kMaxRegisterRows&& Reader::kElementBytes == sizeof(float);
 
 // Vectors of scores, and of columns, that kRows rows work on at a time.
 template <size_t kRows>
@@ -84,8 +96,8 @@ struct RowBlock {
   float* scores = nullptr;             // [rows, kChunkTokens], scratch
   PrefetchCursor* prefetch = nullptr;  // what the next chunk will read
   // Lanes of the chunk that each row sees, first_lane .. last_lane - 1.
-  uint32_t first_lane[kMaxRegisterRows];
-  uint32_t last_lane[kMaxRegisterRows];
+  uint32_t first_lane[kWideRows];
+  uint32_t last_lane[kWideRows];
 };
 
 // What all chunks of a call share.

@@ -39,7 +39,7 @@ HWY_INLINE void AddDim(const uint8_t* const* tiles, size_t lane, size_t offset,
         d, tiles[v / kVectorsPerTile] + offset,
         lane + v % kVectorsPerTile * kScoreLanes);
   }
-  HWY_UNROLL(8)
+  HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     const auto query = hn::Set(d, queries[kDim * kRows + r]);
     HWY_UNROLL(16)
@@ -66,7 +66,7 @@ HWY_INLINE void ScoreVectors(const uint8_t* const* tiles, size_t lane,
   hn::Vec<ScoreTag> sums[kChains][kRows][kVectors];
   HWY_UNROLL(2)
   for (size_t c = 0; c < kChains; ++c) {
-    HWY_UNROLL(8)
+    HWY_UNROLL(16)
     for (size_t r = 0; r < kRows; ++r) {
       HWY_UNROLL(16)
       for (size_t v = 0; v < kVectors; ++v) sums[c][r][v] = hn::Zero(d);
@@ -86,7 +86,7 @@ HWY_INLINE void ScoreVectors(const uint8_t* const* tiles, size_t lane,
     }
   }
   if (lane == 0) *cursor = prefetch;
-  HWY_UNROLL(8)
+  HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(16)
     for (size_t v = 0; v < kVectors; ++v) {
