@@ -18,6 +18,7 @@
 #include "paged_kv/batch_scheduler_state.h"
 #include "paged_kv/batch_scheduler_state_check.h"
 #include "paged_kv/batch_scheduler_step_builder.h"
+#include "paged_kv/batch_scheduler_swap.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv {
@@ -134,6 +135,18 @@ absl::Status BatchScheduler::AbandonStepsInFlight() {
   return internal::AbandonSteps(&core_->state);
 }
 
+absl::Span<const TierTransfer> BatchScheduler::TakeTransfers() {
+  return core_->state.transfers.Take();
+}
+
+absl::Status BatchScheduler::FinishTransfer(TransferId id, bool moved) {
+  return internal::EndTransfer(&core_->state, id, moved);
+}
+
+absl::StatusOr<bool> BatchScheduler::ReadyToRun(StepId step) const {
+  return internal::IsReadyToRun(core_->state, step);
+}
+
 std::optional<FinishedRequest> BatchScheduler::TakeFinished() {
   SchedulerState& state = core_->state;
   if (state.finished.empty()) return std::nullopt;
@@ -187,6 +200,13 @@ BatchSchedulerStats BatchScheduler::Stats() const {
   stats.running = static_cast<uint32_t>(state.running.size());
   stats.untaken = static_cast<uint32_t>(state.finished.size());
   stats.in_flight = static_cast<uint32_t>(state.steps.size());
+  stats.transfers = static_cast<uint32_t>(state.transfers.size());
+  for (const internal::RankedSample& entry : state.running) {
+    const SampleState& sample = state.requests.at(entry.ref);
+    stats.on_device += sample.place != SampleState::Place::kHost ? 1 : 0;
+    stats.swapped_out +=
+        sample.swapped_out && sample.place == SampleState::Place::kHost ? 1 : 0;
+  }
   return stats;
 }
 

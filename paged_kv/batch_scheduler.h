@@ -30,6 +30,7 @@
 #include "paged_kv/batch_scheduler_request.h"
 #include "paged_kv/batch_scheduler_stats.h"
 #include "paged_kv/kv_cache_manager.h"
+#include "paged_kv/tier_transfer.h"
 #include "paged_kv/types.h"
 
 namespace paged_kv {
@@ -43,6 +44,9 @@ struct WorkItem {
   RequestId request;
   uint32_t sample = 0;  // 0 while the prompt, which all samples share, is run
   SequenceId sequence;
+  // Where the sequence's K/V is read and written: the tier whose page tables
+  // the engine exports for it.
+  Tier tier = Tier::kHost;
   TokenPos first_new;
   TokenCount new_tokens;
   // Values of the new tokens. One shorter than new_tokens if the last one is
@@ -62,7 +66,8 @@ struct ScheduledStep {
   uint32_t outputs = 0;  // tokens that Complete() expects
   TokenCount new_tokens;
 
-  // No step was made: there is no request, or all wait for steps in flight.
+  // No step was made: there is no request, or all wait for steps or transfers
+  // in flight.
   bool empty() const { return items.empty(); }
 };
 
@@ -77,15 +82,19 @@ struct ScheduledStep {
 // Memory: whoever cannot grow makes the running sequence of the worst rank
 // below its own give up its blocks, or pauses if it is the worst itself. The
 // loser keeps its tokens and its rank, and recomputes what the cache has lost
-// meanwhile (preemption by recompute). So the best-ranked request always
-// proceeds, and since what could not run alone is refused by Submit(), every
-// accepted request ends.
+// meanwhile (preemption by recompute). Where decodes run on a device, whoever
+// lacks pages there makes the worst one on the device go back to host memory
+// (preemption by swap); those who wait for the device enter it in the order of
+// rank, and nobody overtakes one that finds no room. So the best-ranked request
+// always proceeds, and since what could not run alone is refused by Submit(),
+// every accepted request ends.
 //
 // Ownership: `cache` and `clock` are borrowed and outlive the scheduler. The
 // scheduler plans, commits and retires its steps and frees its sequences;
 // others may use the cache beside it, but may not keep an uncommitted plan
-// over a call. Destruction frees the sequences of unfinished requests; steps
-// in flight are then the caller's to retire.
+// over a call, nor swap the scheduler's sequences. Destruction frees the
+// sequences of unfinished requests; steps in flight are then the caller's to
+// retire.
 //
 // Errors leave everything as it was, unless said otherwise.
 // Thread safety: thread-compatible; calls must not overlap.
@@ -128,6 +137,30 @@ class BatchScheduler {
   // sequences give up their blocks, so that nothing of these steps is ever
   // shared, and wait to compute again from what the cache has of them.
   absl::Status AbandonStepsInFlight();
+
+  // ---- Where decodes run on a device (BatchSchedulerOptions::decode_tier)
+  // ----
+  //
+  // The scheduler decides what moves, the engine moves it: after each
+  // Schedule() it takes the transfers and carries them out, in any order, while
+  // steps run. Until all have been reported an empty step may mean that these
+  // are waited for. Once the scheduler is gone, those that are left are
+  // reported to the cache.
+
+  // What is to be moved since the last call; valid until the next one.
+  absl::Span<const TierTransfer> TakeTransfers();
+
+  // A transfer has ended (KvCacheManager::FinishTransfer). One that failed is
+  // tried again as long as its K/V is needed; a request for which that fails
+  // too often ends as kFailed, or computes its K/V again. NotFound if no such
+  // transfer is in flight, FailedPrecondition if it was not taken.
+  absl::Status FinishTransfer(TransferId id, bool moved);
+
+  // Whether all K/V that a step in flight reads is where it is read. Not so for
+  // a step that admits a sequence of which the cache found K/V on the device
+  // alone, until this has been downloaded; an engine that cannot do so calls
+  // AbandonStepsInFlight(). NotFound if no such step is in flight.
+  absl::StatusOr<bool> ReadyToRun(StepId step) const;
 
   // The next request that ended, in the order of ending.
   std::optional<FinishedRequest> TakeFinished();

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "paged_kv/batch_scheduler_lifecycle.h"
 #include "paged_kv/batch_scheduler_prefix_wait.h"
+#include "paged_kv/shortage.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::internal {
@@ -26,16 +27,6 @@ uint32_t SeatsTaken(const SchedulerState& state) {
     seats += state.requests.at(entry.ref.request).Seats();
   }
   return seats;
-}
-
-// Growth to leave room for when a sample is admitted that has been preempted
-// so many times.
-uint32_t GrowthReserve(const BatchSchedulerOptions& options,
-                       uint32_t preemptions) {
-  if (preemptions == 0) return options.growth_reserve_tokens;
-  const uint64_t base = std::max(options.growth_reserve_tokens, 1u);
-  return static_cast<uint32_t>(
-      std::min<uint64_t>(base << std::min(preemptions, 31u), UINT32_MAX));
 }
 
 // Adds those waiting samples that could join but for blocks.
@@ -67,7 +58,8 @@ class CandidateScan {
     const SampleState& sample = request.samples[ref.sample];
     if (sample.items_in_flight > 0) return false;
     if (request.Seats() > seats_left_) return false;
-    const uint32_t growth = GrowthReserve(state_->options, sample.preemptions);
+    const uint32_t growth =
+        GrowthReserveTokens(state_->options, sample.preemptions);
     const bool is_first = draft_->size() == first_;
     if (!is_first && growth > growth_reserve_) return false;
     if (StillWaitsForPrefix(state_, ref)) return true;
@@ -75,7 +67,8 @@ class CandidateScan {
     PAGED_KV_ASSIGN_OR_RETURN(
         const Prefix prefix,
         state_->cache->Lookup(sample.tokens, request.extras));
-    const uint32_t hit = request.share ? prefix.hit_tokens.value() : 0;
+    const bool share = request.share && !sample.distrusts_cache;
+    const uint32_t hit = share ? prefix.hit_tokens.value() : 0;
     if (WaitsForPrefix(state_, ref, hit, draft_->items().subspan(first_))) {
       return true;
     }
@@ -97,14 +90,27 @@ class CandidateScan {
   uint32_t growth_reserve_ = 0;
 };
 
-// How many of the draft's items from `first` on may join.
+// How many of the draft's items from `first` on may join. Who joins takes no
+// pages on the device, and so need not wait until others could grow there.
 size_t CountFitting(const StepDraft& draft, size_t first) {
   size_t i = 0;
-  while (i < draft.size() && draft.outcome(i).ok()) ++i;
+  while (i < draft.size() &&
+         (draft.outcome(i).ok() ||
+          ShortageOf(draft.outcome(i)) == Shortage::kDevicePages)) {
+    ++i;
+  }
   return i < first ? 0 : i - first;
 }
 
 }  // namespace
+
+uint32_t GrowthReserveTokens(const BatchSchedulerOptions& options,
+                             uint32_t preemptions) {
+  if (preemptions == 0) return options.growth_reserve_tokens;
+  const uint64_t base = std::max(options.growth_reserve_tokens, 1u);
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(base << std::min(preemptions, 31u), UINT32_MAX));
+}
 
 bool AdmissionWorthwhile(const SchedulerState& state) {
   if (state.waiting.empty()) return false;

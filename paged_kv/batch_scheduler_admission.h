@@ -14,6 +14,11 @@
 
 namespace paged_kv::internal {
 
+// Growth, in tokens per sequence, to leave room for when a sample joins that
+// has been preempted so many times.
+uint32_t GrowthReserveTokens(const BatchSchedulerOptions& options,
+                             uint32_t preemptions);
+
 // False if looking for admissions would only repeat the last refusal: nothing
 // was given back, written or queued since. Keeps the steps of a full cache
 // cheap.

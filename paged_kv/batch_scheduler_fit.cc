@@ -17,12 +17,11 @@ namespace {
 
 uint64_t DivideUp(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
-// Groups like this share one pool (KvCacheOptions::groups).
+}  // namespace
+
 bool ShareOnePool(const BlockShape& a, const BlockShape& b) {
   return PageBytes(a) == PageBytes(b) && a.block_tokens == b.block_tokens;
 }
-
-}  // namespace
 
 uint64_t MaxBlocksHeld(const LayerGroup& group, uint64_t tokens,
                        uint64_t tokens_in_flight) {
@@ -53,6 +52,33 @@ absl::Status CheckFitsEmptyCache(const KvCacheManager& cache, uint64_t tokens,
           absl::StrCat("never fits: ", tokens, " tokens need ", needed,
                        " blocks of the pool of group ", g, ", which has ",
                        capacity, " and keeps ", watermark, " as watermark"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFitsEmptyDevice(const KvCacheManager& cache, uint64_t tokens,
+                                  uint64_t tokens_in_flight, bool copies) {
+  const std::vector<LayerGroup>& groups = cache.options().groups;
+  const DeviceTierOptions& device = cache.options().device;
+  const uint64_t watermark = device.watermark_pages.value();
+  for (size_t g = 0; g < groups.size(); ++g) {
+    uint64_t needed = 0;
+    uint64_t capacity = 0;
+    for (const LayerGroup& group : groups) {
+      if (!ShareOnePool(group.shape, groups[g].shape)) continue;
+      const uint64_t blocks = MaxBlocksHeld(group, tokens, tokens_in_flight);
+      needed += DivideUp(blocks, device.splits);
+      // Sinks and window are two runs, each of which may begin in any split.
+      needed += group.window > 0 ? 1 : 0;
+      needed += copies ? 1 : 0;
+      capacity += device.pages.value() / device.splits;
+    }
+    if (needed + watermark > capacity) {
+      return absl::OutOfRangeError(absl::StrCat(
+          "never fits: ", tokens, " tokens need ", needed,
+          " device pages of a split of the pool of group ", g, ", which has ",
+          capacity, " and keeps ", watermark, " as watermark"));
     }
   }
   return absl::OkStatus();

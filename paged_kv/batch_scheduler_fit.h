@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "paged_kv/block_shape.h"
 #include "paged_kv/kv_cache_manager.h"
 #include "paged_kv/types.h"
 
@@ -23,6 +24,14 @@ uint64_t MaxBlocksHeld(const LayerGroup& group, uint64_t tokens,
 // cache alone.
 absl::Status CheckFitsEmptyCache(const KvCacheManager& cache, uint64_t tokens,
                                  uint64_t tokens_in_flight);
+
+// The same for the device, of whose pages the sequence has one per block.
+// `copies`: it shares its last block with others, and copies it to write.
+absl::Status CheckFitsEmptyDevice(const KvCacheManager& cache, uint64_t tokens,
+                                  uint64_t tokens_in_flight, bool copies);
+
+// Groups of these shapes share one pool (KvCacheOptions::groups).
+bool ShareOnePool(const BlockShape& a, const BlockShape& b);
 
 }  // namespace paged_kv::internal
 

@@ -52,7 +52,14 @@ absl::Status CheckLimits(const SchedulerState& state,
   }
   const uint64_t in_flight = uint64_t{state.options.max_chunk_tokens} *
                              state.options.max_steps_in_flight;
-  return CheckFitsEmptyCache(*state.cache, tokens, in_flight);
+  PAGED_KV_RETURN_IF_ERROR(
+      CheckFitsEmptyCache(*state.cache, tokens, in_flight));
+  // Behind the first output, which the prompt's step samples, come decodes.
+  if (!state.on_device || request.max_output_tokens < 2) {
+    return absl::OkStatus();
+  }
+  return CheckFitsEmptyDevice(*state.cache, tokens, in_flight,
+                              request.samples > 1);
 }
 
 // What only the cache can say of a request.

@@ -25,7 +25,12 @@ void ReleaseSequence(SchedulerState* state, SampleRef ref) {
   state->last_release =
       state->steps.empty() ? StepId(0) : state->steps.newest().id;
   state->admission_open = true;
+  state->device_open = true;
   sample.sequence = SequenceId();
+  sample.place = SampleState::Place::kHost;
+  sample.leaving = false;
+  sample.lacks_pages = false;
+  sample.swapped_out = false;
   sample.scheduled = 0;
   sample.written = 0;
   sample.known = 0;
@@ -83,15 +88,23 @@ void AddFork(SchedulerState* state, SampleRef ref, SequenceId sequence) {
 }
 
 void PreemptSample(SchedulerState* state, SampleRef ref) {
-  RequestState& request = state->requests.at(ref.request);
-  SampleState& sample = request.samples[ref.sample];
+  SampleState& sample = state->requests.at(ref);
   PAGED_KV_CHECK(sample.phase == Phase::kRunning);
+  // Whatever the cache has of it would have to be fetched in the same way.
+  if (sample.swap_failures > state->options.max_transfer_failures) {
+    sample.distrusts_cache = true;
+  }
   sample.computed_before = std::max(sample.computed_before, sample.scheduled);
   ReleaseSequence(state, ref);
   sample.phase = Phase::kWaiting;
   state->waiting.Insert(state->requests.Ranked(ref));
+  CountPreemption(state, ref);
+}
+
+void CountPreemption(SchedulerState* state, SampleRef ref) {
+  SampleState& sample = state->requests.at(ref);
   ++sample.preemptions;
-  ++request.costs.preemptions;
+  ++state->requests.at(ref.request).costs.preemptions;
   ++state->stats.preemptions;
   state->stats.max_preemptions =
       std::max(state->stats.max_preemptions, sample.preemptions);

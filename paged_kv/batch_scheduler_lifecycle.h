@@ -37,6 +37,9 @@ void AddFork(SchedulerState* state, SampleRef ref, SequenceId sequence);
 // is in flight for it still counts when it arrives.
 void PreemptSample(SchedulerState* state, SampleRef ref);
 
+// Counts a preemption, by recompute or by swap.
+void CountPreemption(SchedulerState* state, SampleRef ref);
+
 // Ends a sample in any phase but kEnded; the last one finishes its request.
 void EndSample(SchedulerState* state, SampleRef ref, FinishReason reason);
 

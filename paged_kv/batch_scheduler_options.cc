@@ -42,6 +42,12 @@ absl::Status Validate(const BatchSchedulerOptions& options,
   PAGED_KV_RETURN_IF_ERROR(CheckRange("max_steps_in_flight",
                                       options.max_steps_in_flight, 1,
                                       cache_options.max_steps_in_flight));
+  if (options.decode_tier == Tier::kDevice &&
+      cache_options.device.pages == BlockCount(0)) {
+    return absl::InvalidArgumentError(
+        "BatchSchedulerOptions.decode_tier is the device, but "
+        "KvCacheOptions.device.pages is 0");
+  }
   if (options.priority_head_start < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "BatchSchedulerOptions.priority_head_start is %s, less than 0",

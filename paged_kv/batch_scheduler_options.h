@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "paged_kv/kv_cache_options.h"
+#include "paged_kv/tier_transfer.h"
 
 namespace paged_kv {
 
@@ -32,6 +33,20 @@ struct BatchSchedulerOptions {
   uint32_t max_steps_in_flight = 1;
 
   // ---- Behaviour ----
+
+  // Where decodes run. kDevice: prompts are computed in host memory, and a
+  // sequence moves to the device before its first decode; one that cannot stay
+  // there is swapped out. Needs a cache with a device tier.
+  Tier decode_tier = Tier::kHost;
+  // How many bytes a transfer moves in the time in which one token is computed
+  // again. A sequence that leaves the device recomputes instead of being
+  // swapped out if its tokens times this are less than the bytes that it would
+  // move there and back. 0: never. Default: 12 GB/s over PCIe beside a prefill
+  // of about 12,000 tokens/s.
+  uint64_t recompute_token_bytes = uint64_t{1} << 20;
+  // A request fails after more failed attempts in a row than this to move it to
+  // the device or to make room for it there.
+  uint32_t max_transfer_failures = 8;
 
   // A request is admitted only while, besides the blocks of all prompts that
   // run, every running sequence could still grow by this many tokens (or to

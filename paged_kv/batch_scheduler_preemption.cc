@@ -3,6 +3,8 @@
 
 #include "paged_kv/batch_scheduler_preemption.h"
 
+#include <algorithm>
+
 #include "paged_kv/batch_scheduler_lifecycle.h"
 
 namespace paged_kv::internal {
@@ -22,10 +24,20 @@ bool BlocksComeBack(const SchedulerState& state) {
   return false;
 }
 
+// Freed blocks with a transfer in flight come back when it ends.
+bool TransfersHoldBlocks(const SchedulerState& state) {
+  if (state.transfers.empty() || !state.steps.empty()) return false;
+  const CacheStats stats = state.cache->Stats();
+  return std::any_of(
+      stats.pools.begin(), stats.pools.end(),
+      [](const PoolStats& pool) { return pool.quarantined > BlockCount(0); });
+}
+
 }  // namespace
 
 Relief MakeRoom(SchedulerState* state, const RankedSample& beneficiary) {
   SampleState& sample = state->requests.at(beneficiary.ref);
+  if (TransfersHoldBlocks(*state)) return {Relief::Kind::kLater, std::nullopt};
   if (sample.stalls_in_a_row < kMaxPatience && BlocksComeBack(*state)) {
     return {Relief::Kind::kLater, std::nullopt};
   }
@@ -33,8 +45,8 @@ Relief MakeRoom(SchedulerState* state, const RankedSample& beneficiary) {
   if (!(beneficiary < worst)) return {Relief::Kind::kNone, std::nullopt};
   sample.stalls_in_a_row = 0;
   PreemptSample(state, worst.ref);
-  return {state->steps.empty() ? Relief::Kind::kNow : Relief::Kind::kLater,
-          worst.ref};
+  const bool now = state->steps.empty() && state->transfers.empty();
+  return {now ? Relief::Kind::kNow : Relief::Kind::kLater, worst.ref};
 }
 
 }  // namespace paged_kv::internal

@@ -30,6 +30,7 @@ struct AwaitedPrefix {
 // stands for all, and the others are unborn.
 struct SampleState {
   enum class Phase : uint8_t { kUnborn, kWaiting, kRunning, kEnded };
+  enum class Place : uint8_t { kHost, kArriving, kDevice };
 
   Phase phase = Phase::kUnborn;
   FinishReason reason = FinishReason::kUnfinished;
@@ -42,6 +43,15 @@ struct SampleState {
   uint32_t scheduled = 0;  // tokens computed or in flight
   uint32_t written = 0;    // of these, whose step completed
   uint32_t known = 0;      // values that the cache has; a prompt's run ahead
+
+  // kRunning: where its sequence is at home; kArriving: on the device, when its
+  // transfers have ended.
+  Place place = Place::kHost;
+  bool leaving = false;          // the device, once nothing of it is in flight
+  bool lacks_pages = false;      // of the device: the last step left it out
+  bool swapped_out = false;      // was on the device and had to go
+  uint32_t swap_failures = 0;    // in a row
+  bool distrusts_cache = false;  // what the cache has of it cannot be fetched
 
   // Items of this sample in steps in flight, and outputs that these sample.
   // A sample that is preempted in flight waits until they have arrived.

@@ -35,6 +35,8 @@ class RunningSet {
   size_t size() const { return entries_.size(); }
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }
+  // REQUIRES: i < size(). 0 is the best.
+  const RankedSample& at(size_t i) const { return entries_[i]; }
   // REQUIRES: !empty().
   const RankedSample& worst() const { return entries_.back(); }
 

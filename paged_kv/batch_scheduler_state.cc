@@ -26,6 +26,15 @@ bool HasWindows(const KvCacheOptions& options) {
                      [](const LayerGroup& group) { return group.window > 0; });
 }
 
+size_t DevicePages(const KvCacheManager& cache) {
+  size_t pages = 0;
+  const CacheStats stats = cache.Stats();
+  for (const DevicePoolStats& pool : stats.device_pools) {
+    pages += pool.capacity.value();
+  }
+  return pages;
+}
+
 BatchSchedulerOptions WithDefaults(BatchSchedulerOptions options) {
   if (options.max_chunk_tokens == 0) {
     options.max_chunk_tokens = options.max_batch_tokens;
@@ -45,7 +54,9 @@ SchedulerState::SchedulerState(KvCacheManager* cache_in, const Clock* clock_in,
       requests(options.max_requests),
       running(options.max_batch_sequences),
       steps(options.max_steps_in_flight, options.max_batch_sequences),
-      finished(options.max_requests) {}
+      finished(options.max_requests),
+      on_device(options.decode_tier == Tier::kDevice),
+      transfers(on_device ? DevicePages(*cache) : 0) {}
 
 absl::Time SchedulerState::Now() {
   last_now = std::max(last_now, clock->Now());

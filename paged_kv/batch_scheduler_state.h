@@ -14,6 +14,7 @@
 #include "paged_kv/batch_scheduler_running_set.h"
 #include "paged_kv/batch_scheduler_stats.h"
 #include "paged_kv/batch_scheduler_step_ring.h"
+#include "paged_kv/batch_scheduler_transfers.h"
 #include "paged_kv/batch_scheduler_waiting_queue.h"
 #include "paged_kv/kv_cache_manager.h"
 #include "paged_kv/types.h"
@@ -48,6 +49,26 @@ struct SchedulerState {
   // The newest step in flight when blocks were last given back: the cache
   // keeps them in quarantine until it retires. 0: no step was in flight.
   StepId last_release;
+
+  // ---- Where decodes run on a device ----
+
+  const bool on_device;
+  TransferLedger transfers;
+  bool transfers_ended = false;  // since arrivals were last looked at
+  // Somebody left the device or was failed since the step was begun.
+  bool device_changed = false;
+  // Downloads for room: whether one of those in flight together has succeeded,
+  // and how many times in a row none has.
+  bool round_moved = false;
+  uint32_t failed_rounds = 0;
+
+  // Whether `refused`, who found no room on the device, can have another answer
+  // now. It can also with more pages than there were then.
+  bool device_open = true;
+  SampleRef refused;
+  uint64_t pages_when_closed = 0;
+
+  // ---- Admission ----
 
   // Whether looking for admissions can have another outcome than last time.
   bool admission_open = true;

@@ -133,6 +133,48 @@ absl::Status CheckSequence(const SchedulerState& state,
   return absl::OkStatus();
 }
 
+// Where the cache has a running sample's K/V.
+absl::Status CheckPlace(const SchedulerState& state,
+                        const RequestState& request, uint32_t index) {
+  using Place = SampleState::Place;
+  const SampleState& sample = request.samples[index];
+  PAGED_KV_ASSIGN_OR_RETURN(const SequenceResidency residency,
+                            state.cache->Residency(sample.sequence));
+  const bool home_on_device = residency.home == Tier::kDevice;
+  if (sample.place == Place::kDevice &&
+      (!home_on_device ||
+       residency.moving + residency.missing > BlockCount(0))) {
+    return Broken(request, index, "should be on the device, but is not: ",
+                  residency.moving.value(), " blocks on their way, ",
+                  residency.missing.value(), " missing");
+  }
+  if (sample.place == Place::kHost && home_on_device && state.on_device) {
+    return Broken(request, index, "should be in host memory");
+  }
+  if (sample.place == Place::kArriving && sample.items_in_flight > 0) {
+    return Broken(request, index, "runs before it has arrived");
+  }
+  if (sample.place == Place::kHost && sample.leaving) {
+    return Broken(request, index, "leaves the device, but is not there");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTransfers(const SchedulerState& state) {
+  size_t all = 0, for_room = 0;
+  for (const TransferLedger::Entry& entry : state.transfers.entries()) {
+    if (entry.id == TransferId(0)) continue;
+    ++all;
+    for_room += entry.for_room ? 1 : 0;
+  }
+  if (all == state.transfers.size() && for_room == state.transfers.for_room()) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError(absl::StrCat(
+      all, " transfers in flight, ", for_room, " of them for room; counted ",
+      state.transfers.size(), " and ", state.transfers.for_room()));
+}
+
 absl::Status CheckSample(const SchedulerState& state,
                          const RequestState& request, uint32_t index) {
   const SampleState& sample = request.samples[index];
@@ -152,7 +194,12 @@ absl::Status CheckSample(const SchedulerState& state,
       return Broken(request, index, "written ", sample.written, ", scheduled ",
                     sample.scheduled, " of ", sample.Length());
     }
+    PAGED_KV_RETURN_IF_ERROR(CheckPlace(state, request, index));
     return CheckSequence(state, request, index);
+  }
+  if (sample.place != SampleState::Place::kHost || sample.leaving ||
+      sample.swapped_out) {
+    return Broken(request, index, "has no sequence, but a place");
   }
   if (sample.scheduled != 0 || sample.written != 0 || sample.known != 0) {
     return Broken(request, index, "has no sequence, but ", sample.scheduled,
@@ -206,6 +253,7 @@ absl::Status CheckState(const SchedulerState& state) {
       CheckMembers(state, state.running, Phase::kRunning, "running"));
   PAGED_KV_RETURN_IF_ERROR(CheckSeats(state));
   PAGED_KV_RETURN_IF_ERROR(CheckInFlight(state));
+  PAGED_KV_RETURN_IF_ERROR(CheckTransfers(state));
   for (uint32_t slot = 0; slot < state.requests.slots(); ++slot) {
     const RequestState& request = state.requests.at(slot);
     if (!request.in_use) continue;

@@ -18,7 +18,11 @@ namespace paged_kv::internal {
 // 3. the cache knows each running sample's sequence, with as many tokens,
 //    written tokens and values as the scheduler believes, and equal values;
 // 4. what samples have in flight is what the steps in flight say;
-// 5. no sample has more outputs than it may have.
+// 5. a sample on the device has all its K/V there, one in host memory is at
+//    home there, one on its way has nothing in flight; only running ones are
+//    anywhere else but in host memory;
+// 6. as many transfers are in flight as are counted;
+// 7. no sample has more outputs than it may have.
 absl::Status CheckState(const SchedulerState& state);
 
 }  // namespace paged_kv::internal

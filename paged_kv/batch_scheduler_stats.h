@@ -14,7 +14,11 @@ struct BatchSchedulerStats {
   uint32_t waiting = 0;  // sequences in the queue
   uint32_t running = 0;  // sequences that hold blocks
   uint32_t untaken = 0;  // finished requests that TakeFinished() has not given
-  uint32_t in_flight = 0;  // steps
+  uint32_t in_flight = 0;    // steps
+  uint32_t on_device = 0;    // of those running, there or on their way there
+  uint32_t swapped_out = 0;  // of those running, kept in host memory until
+                             //   there is room on the device
+  uint32_t transfers = 0;    // started and not reported finished
 
   uint64_t submitted = 0;  // accepted requests
   uint64_t finished = 0;   // of these, ended for any reason
@@ -27,13 +31,20 @@ struct BatchSchedulerStats {
   uint64_t recomputed_tokens = 0;  // of these, a second time
   uint64_t output_tokens = 0;      // handed over by Complete()
 
-  uint64_t preemptions = 0;
+  uint64_t preemptions = 0;      // swaps included
   uint32_t max_preemptions = 0;  // of one sequence
   uint64_t stalls = 0;           // times a running sequence was left out of a
                                  //   step for lack of blocks
   uint64_t prefix_waits = 0;     // admissions that waited for a prefix
   uint64_t prefix_wait_steps = 0;
   uint64_t failed_forks = 0;  // samples that had to recompute the prompt
+
+  // Where decodes run on a device.
+  uint64_t swap_ins = 0;   // arrivals of sequences there, first ones included
+  uint64_t swap_outs = 0;  // of the preemptions, by swap
+  uint64_t pages_in = 0;   // moved to the device
+  uint64_t pages_out = 0;  // moved to host memory, write-backs included
+  uint64_t failed_transfers = 0;
 };
 
 }  // namespace paged_kv

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "paged_kv/batch_scheduler_admission.h"
+#include "paged_kv/batch_scheduler_device.h"
 #include "paged_kv/batch_scheduler_lifecycle.h"
 #include "paged_kv/batch_scheduler_preemption.h"
 #include "paged_kv/check.h"
@@ -31,6 +32,20 @@ absl::StatusOr<ScheduledStep> StepBuilder::Build() {
         " steps are in flight: complete step ",
         state_->steps.oldest().id.value(), " first"));
   }
+  for (;;) {
+    state_->device_changed = false;
+    PAGED_KV_ASSIGN_OR_RETURN(const std::optional<ScheduledStep> step,
+                              TryToBuild());
+    if (step.has_value()) return *step;
+    // Room that was made after others had asked for it is theirs now.
+    if (!state_->device_changed) break;
+  }
+  PAGED_KV_RETURN_IF_ERROR(ExplainNothing());
+  return ScheduledStep{};
+}
+
+absl::StatusOr<std::optional<ScheduledStep>> StepBuilder::TryToBuild() {
+  PAGED_KV_RETURN_IF_ERROR(ServeDevice(state_));
   DraftRunning();
   StepPlan plan;
   if (!draft_.empty()) {
@@ -44,21 +59,23 @@ absl::StatusOr<ScheduledStep> StepBuilder::Build() {
     }
   }
   if (draft_.empty() || plan.view().sequences.empty()) {
-    PAGED_KV_RETURN_IF_ERROR(ExplainNothing());
-    return ScheduledStep{};
+    return std::optional<ScheduledStep>();
   }
-  return Commit(std::move(plan));
+  PAGED_KV_ASSIGN_OR_RETURN(const ScheduledStep step, Commit(std::move(plan)));
+  return std::optional<ScheduledStep>(step);
 }
 
 void StepBuilder::DraftRunning() {
   draft_.Clear();
   crowded_ = false;
+  device_relieved_ = false;
   tokens_left_ = state_->options.max_batch_tokens;
   for (const bool decodes : {true, false}) {
     for (const RankedSample& entry : state_->running) {
       const RequestState& request = state_->requests.at(entry.ref.request);
       const SampleState& sample = request.samples[entry.ref.sample];
       if (!request.CanRun(sample)) continue;
+      if (!CanRunHere(*state_, entry.ref)) continue;
       if ((sample.Pending() == 1) != decodes) continue;
       const uint32_t tokens = std::min(
           {sample.Pending(), state_->options.max_chunk_tokens, tokens_left_});
@@ -71,14 +88,16 @@ void StepBuilder::DraftRunning() {
 
 absl::StatusOr<StepPlan> StepBuilder::PlanRunning() {
   for (bool may_preempt = true;;) {
+    if (draft_.empty()) return StepPlan();
     PAGED_KV_ASSIGN_OR_RETURN(StepPlan plan, draft_.Plan());
+    if (RelieveDevice()) continue;
     PAGED_KV_ASSIGN_OR_RETURN(const std::optional<RankedSample> loser,
                               BestWithoutRoom());
     if (!loser.has_value()) return plan;
     crowded_ = true;
     const Relief relief = may_preempt ? MakeRoom(state_, *loser) : Relief{};
     if (!relief.victim.has_value()) {
-      CountStalls();
+      CountStalls(Shortage::kHostBlocks);
       return plan;
     }
     draft_.Erase(*relief.victim);
@@ -106,10 +125,37 @@ absl::StatusOr<std::optional<RankedSample>> StepBuilder::BestWithoutRoom()
   return best;
 }
 
-void StepBuilder::CountStalls() {
+bool StepBuilder::RelieveDevice() {
+  if (!state_->on_device) return false;
+  std::optional<RankedSample> best;
   for (size_t i = 0; i < draft_.size(); ++i) {
-    if (draft_.outcome(i).ok()) continue;
-    ++state_->requests.at(draft_.item(i).ref).stalls_in_a_row;
+    if (ShortageOf(draft_.outcome(i)) != Shortage::kDevicePages) continue;
+    const RankedSample ranked = state_->requests.Ranked(draft_.item(i).ref);
+    if (!best.has_value() || ranked < *best) best = ranked;
+  }
+  bool again = draft_.EraseLacking(Shortage::kTransfers);
+  if (!best.has_value()) return again;
+  Relief relief;
+  if (!device_relieved_) relief = MakeDeviceRoom(state_, *best);
+  if (relief.kind != Relief::Kind::kNow) {
+    device_relieved_ = true;
+    CountStalls(Shortage::kDevicePages);
+    draft_.EraseLacking(Shortage::kDevicePages);
+  }
+  draft_.EraseStopped();
+  return true;
+}
+
+void StepBuilder::CountStalls(Shortage shortage) {
+  for (size_t i = 0; i < draft_.size(); ++i) {
+    if (ShortageOf(draft_.outcome(i)) != shortage) continue;
+    const SampleRef ref = draft_.item(i).ref;
+    SampleState& sample = state_->requests.at(ref);
+    // Not so if it had to make room itself.
+    if (sample.phase != SampleState::Phase::kRunning) continue;
+    if (!CanRunHere(*state_, ref)) continue;
+    ++sample.stalls_in_a_row;
+    sample.lacks_pages = shortage == Shortage::kDevicePages;
     ++state_->stats.stalls;
   }
 }
@@ -121,6 +167,9 @@ absl::StatusOr<ScheduledStep> StepBuilder::Commit(StepPlan plan) {
   StepInFlight& step = state_->steps.Push();
   step.id = id;
   for (const PlannedSequence& planned : view.sequences) Record(planned, &step);
+  if (state_->on_device) {
+    state_->transfers.Add(view.transfers, /*for_room=*/false);
+  }
   ++state_->stats.steps;
   state_->stats.computed_tokens += step.new_tokens.value();
   return ScheduledStep{id, step.items, step.outputs, step.new_tokens};
@@ -146,6 +195,7 @@ void StepBuilder::Record(const PlannedSequence& planned, StepInFlight* step) {
   item.request = request.id;
   item.sample = ref.sample;
   item.sequence = planned.id;
+  if (sample.place == SampleState::Place::kDevice) item.tier = Tier::kDevice;
   item.first_new = planned.first_new;
   item.new_tokens = planned.new_tokens;
   item.tokens = absl::MakeConstSpan(sample.tokens)
@@ -167,18 +217,21 @@ void StepBuilder::Record(const PlannedSequence& planned, StepInFlight* step) {
   ++sample.items_in_flight;
   sample.outputs_in_flight += item.outputs > 0 ? 1 : 0;
   sample.stalls_in_a_row = 0;
+  sample.lacks_pages = false;
 }
 
 absl::Status StepBuilder::ExplainNothing() const {
   if (!state_->steps.empty()) return absl::OkStatus();
+  if (!state_->transfers.empty()) return absl::OkStatus();
   if (state_->running.empty() && state_->waiting.empty()) {
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       state_->running.size(), " running and ", state_->waiting.size(),
       " waiting sequences, but nobody can go on with the ",
-      state_->AvailableBlocks(),
-      " blocks available: others hold the cache's blocks or sequences"));
+      state_->AvailableBlocks(), " blocks available",
+      state_->on_device ? " and the pages of the device" : "",
+      ": others hold the cache's blocks or sequences"));
 }
 
 }  // namespace paged_kv::internal

@@ -13,6 +13,7 @@
 #include "paged_kv/batch_scheduler_rank.h"
 #include "paged_kv/batch_scheduler_state.h"
 #include "paged_kv/batch_scheduler_step_draft.h"
+#include "paged_kv/shortage.h"
 #include "paged_kv/step.h"
 
 namespace paged_kv::internal {
@@ -28,6 +29,8 @@ class StepBuilder {
   absl::StatusOr<ScheduledStep> Build();
 
  private:
+  // One attempt; nullopt if there is nothing to do.
+  absl::StatusOr<std::optional<ScheduledStep>> TryToBuild();
   // Running samples into the draft, decodes first, within the budgets.
   void DraftRunning();
   // Plans the draft; preempts until everybody fits or has to pause.
@@ -35,7 +38,11 @@ class StepBuilder {
   // The best-ranked item without room; nullopt if there is none. An error is
   // one that waiting would not cure.
   absl::StatusOr<std::optional<RankedSample>> BestWithoutRoom() const;
-  void CountStalls();
+  // Leaves out of the draft whoever waits for transfers or for pages on the
+  // device, having made room for the best of the latter; true if there were
+  // any.
+  bool RelieveDevice();
+  void CountStalls(Shortage shortage);
 
   absl::StatusOr<ScheduledStep> Commit(StepPlan plan);
   void Record(const PlannedSequence& planned, StepInFlight* step);
@@ -44,6 +51,7 @@ class StepBuilder {
   SchedulerState* const state_;
   StepDraft draft_;
   uint32_t tokens_left_ = 0;
+  bool device_relieved_ = false;  // in this step
   bool crowded_ = false;  // somebody pauses or was preempted in this step
 };
 

@@ -6,13 +6,21 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "paged_kv/batch_scheduler_swap.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::internal {
+
+bool CanRunHere(const SchedulerState& state, SampleRef ref) {
+  const SampleState& sample = state.requests.at(ref);
+  return !WantsDevice(state, ref) ||
+         (sample.place == SampleState::Place::kDevice && !sample.leaving);
+}
 
 StepDraft::StepDraft(SchedulerState* state, size_t max_items)
     : state_(state), outcomes_(max_items) {
@@ -38,7 +46,7 @@ void StepDraft::MakeRequest(const DraftItem& item, StepRequest* request) const {
     request->tokens = tokens;
     request->extras = owner.extras;
     request->priority = owner.cache_priority;
-    request->share = owner.share;
+    request->share = owner.share && !sample.distrusts_cache;
     return;
   }
   request->id = sample.sequence;
@@ -47,6 +55,29 @@ void StepDraft::MakeRequest(const DraftItem& item, StepRequest* request) const {
   if (end > sample.known && tokens.size() > sample.known) {
     request->tokens = tokens.subspan(sample.known, end - sample.known);
   }
+}
+
+bool StepDraft::EraseLacking(Shortage shortage) {
+  size_t kept = 0;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (ShortageOf(outcomes_[i]) == shortage) continue;
+    items_[kept] = items_[i];
+    outcomes_[kept++] = std::move(outcomes_[i]);
+  }
+  const bool erased = kept < items_.size();
+  items_.resize(kept);
+  return erased;
+}
+
+void StepDraft::EraseStopped() {
+  items_.erase(std::remove_if(
+                   items_.begin(), items_.end(),
+                   [this](const DraftItem& item) {
+                     const SampleState& sample = state_->requests.at(item.ref);
+                     return sample.phase != SampleState::Phase::kRunning ||
+                            !CanRunHere(*state_, item.ref);
+                   }),
+               items_.end());
 }
 
 absl::StatusOr<StepPlan> StepDraft::PlanRequests() {

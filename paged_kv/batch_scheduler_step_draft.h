@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "paged_kv/batch_scheduler_rank.h"
 #include "paged_kv/batch_scheduler_state.h"
+#include "paged_kv/shortage.h"
 #include "paged_kv/step.h"
 
 namespace paged_kv::internal {
@@ -21,6 +22,9 @@ struct DraftItem {
   SampleRef ref;
   uint32_t tokens = 0;  // to compute
 };
+
+// Whether the K/V that a running sample's next step reads is where that runs.
+bool CanRunHere(const SchedulerState& state, SampleRef ref);
 
 // Who shall compute how much in the step being made, and what the cache says
 // to that. The cache alone counts blocks: the scheduler asks it with plans,
@@ -34,6 +38,11 @@ class StepDraft {
   // Keeps the first `size` items.
   void Truncate(size_t size) { items_.resize(size); }
   void Erase(SampleRef ref);
+
+  // Erases those that lacked `shortage` in the last Plan(); false if none did.
+  bool EraseLacking(Shortage shortage);
+  // Erases those that no longer run or cannot run where they are.
+  void EraseStopped();
 
   size_t size() const { return items_.size(); }
   bool empty() const { return items_.empty(); }

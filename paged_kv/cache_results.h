@@ -49,6 +49,18 @@ struct BlockResidency {
   bool in_transfer = false;
 };
 
+// Where the K/V of a sequence is, over all layer groups.
+struct SequenceResidency {
+  Tier home = Tier::kHost;  // where its steps read and write
+  BlockCount blocks;        // that it holds
+  // Of these, not valid at home: on their way there, and neither valid nor on
+  // their way (a transfer failed: swap in or out again).
+  BlockCount moving;
+  BlockCount missing;
+  Bytes bytes;              // of all its pages in one tier
+  Bytes device_only_bytes;  // of those that host memory has not
+};
+
 }  // namespace paged_kv
 
 #endif  // PAGED_KV_CACHE_RESULTS_H_

@@ -29,6 +29,7 @@
 #include "paged_kv/key_extras.h"
 #include "paged_kv/kv_cache_options.h"
 #include "paged_kv/page_table.h"
+#include "paged_kv/shortage.h"
 #include "paged_kv/step.h"
 #include "paged_kv/tier_transfer.h"
 #include "paged_kv/types.h"
@@ -43,8 +44,9 @@ struct CacheState;
 // which content is shared, what is evicted. Knows tokens and ids, never
 // touches K or V. Every mutator is all-or-nothing: on error nothing changed.
 // Common errors: NotFound (unknown or freed id), ResourceExhausted (not now:
-// free, preempt or wait), OutOfRange (never fits), FailedPrecondition (not in
-// this state), Aborted (stale plan: plan again), InvalidArgument.
+// free, preempt or wait, as ShortageOf() tells), OutOfRange (never fits),
+// FailedPrecondition (not in this state), Aborted (stale plan: plan again),
+// InvalidArgument.
 //
 // Thread safety: const methods may run concurrently with each other, mutators
 // may not; ThreadSafeKvCache (thread_safe_kv_cache.h) adds a lock.
@@ -151,6 +153,10 @@ class KvCacheManager {
   // TierTransfer::after_step).
   absl::StatusOr<absl::Span<const TierTransfer>> SwapIn(
       absl::Span<const SequenceId> ids);
+  // What SwapIn(ids) would answer, if beside the watermark `headroom` pages of
+  // each split had to stay free. Changes nothing, but is no const method.
+  absl::Status CheckSwapIn(absl::Span<const SequenceId> ids,
+                           BlockCount headroom);
   // Keeps copies of the whole blocks of their first `tokens` tokens on the
   // device, while host memory stays their home: for prompts that are still
   // being computed, and for attention by device and host together.
@@ -171,6 +177,9 @@ class KvCacheManager {
   // in again); a download leaves the K/V on the device (swap out again).
   // NotFound if none is in flight.
   absl::Status FinishTransfer(TransferId id, bool moved);
+
+  // Works without a device tier, too. O(blocks of the sequence).
+  absl::StatusOr<SequenceResidency> Residency(SequenceId id) const;
 
   // Where the K/V of each block of BlockTable(id, group) is; returns how many
   // there are. InvalidArgument if `blocks` is shorter.

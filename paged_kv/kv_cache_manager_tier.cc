@@ -40,6 +40,12 @@ absl::StatusOr<absl::Span<const TierTransfer>> KvCacheManager::SwapIn(
   return transfers;
 }
 
+absl::Status KvCacheManager::CheckSwapIn(absl::Span<const SequenceId> ids,
+                                         BlockCount headroom) {
+  PAGED_KV_RETURN_IF_ERROR(CheckSwap(state_.get(), ids));
+  return internal::CheckSwapInRoom(state_.get(), ids, headroom.value());
+}
+
 absl::StatusOr<absl::Span<const TierTransfer>> KvCacheManager::SwapInPrefix(
     absl::Span<const SequenceId> ids, TokenCount tokens) {
   // However long, a prefix is not a home.
@@ -81,6 +87,15 @@ absl::Status KvCacheManager::FinishTransfer(TransferId id, bool moved) {
   if (status.ok()) ++state_->version;
   state_->recorder.FinishTransfer(id, moved, status);
   return status;
+}
+
+absl::StatusOr<SequenceResidency> KvCacheManager::Residency(
+    SequenceId id) const {
+  const uint32_t slot = state_->sequences.Find(id);
+  if (slot == internal::SequenceTable::kNone) {
+    return absl::NotFoundError(absl::StrCat("no sequence ", id.value()));
+  }
+  return internal::DescribeResidency(*state_, slot);
 }
 
 absl::StatusOr<size_t> KvCacheManager::ExportResidency(

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "paged_kv/block_shape.h"
 #include "paged_kv/check.h"
+#include "paged_kv/shortage.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::internal {
@@ -16,37 +18,50 @@ namespace {
 absl::Status CheckArrived(CacheState* state, uint32_t slot) {
   Sequence& sequence = state->sequences.at(slot);
   if (!sequence.settling) return absl::OkStatus();
-  const bool on_device = IsOnDevice(sequence);
-  uint32_t blocks = 0, moving = 0, missing = 0;
-  for (uint32_t g = 0; g < state->groups.size(); ++g) {
-    const GroupGeometry& group = state->groups[g];
-    const BlockId* table = state->sequences.blocks(slot, group);
-    const DeviceTier& tier = *state->TierOf(state->PoolOf(group));
-    ForEachHeldBlockBackwards(*state, slot, g, [&](uint32_t logical) {
-      const BlockId block = table[logical];
-      ++blocks;
-      if (on_device ? tier.DeviceValid(block) : tier.HostValid(block)) return;
-      ++(tier.InTransfer(block) ? moving : missing);
-    });
-  }
+  const SequenceResidency found = DescribeResidency(*state, slot);
   const uint64_t id = state->sequences.IdOf(slot).value();
-  const char* tier_name = on_device ? "the device" : "host memory";
-  if (missing > 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("sequence ", id, ": ", missing, " of its ", blocks,
-                     " blocks are not valid in ", tier_name, " (", moving,
-                     " are on their way); swap it in or out again"));
+  const char* tier_name =
+      found.home == Tier::kDevice ? "the device" : "host memory";
+  if (found.missing > BlockCount(0)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "sequence ", id, ": ", found.missing.value(), " of its ",
+        found.blocks.value(), " blocks are not valid in ", tier_name, " (",
+        found.moving.value(), " are on their way); swap it in or out again"));
   }
-  if (moving > 0) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "not now: ", moving, " of the ", blocks, " blocks of sequence ", id,
-        " are on their way to ", tier_name));
+  if (found.moving > BlockCount(0)) {
+    return ShortageError(
+        Shortage::kTransfers,
+        absl::StrCat("not now: ", found.moving.value(), " of the ",
+                     found.blocks.value(), " blocks of sequence ", id,
+                     " are on their way to ", tier_name));
   }
   sequence.settling = false;
   return absl::OkStatus();
 }
 
 }  // namespace
+
+SequenceResidency DescribeResidency(const CacheState& state, uint32_t slot) {
+  SequenceResidency found;
+  const bool on_device = IsOnDevice(state.sequences.at(slot));
+  if (on_device) found.home = Tier::kDevice;
+  for (uint32_t g = 0; g < state.groups.size(); ++g) {
+    const GroupGeometry& group = state.groups[g];
+    const Bytes page_bytes = PageBytes(state.options.groups[g].shape);
+    const BlockId* table = state.sequences.blocks(slot, group);
+    const DeviceTier* tier = state.TierOf(state.PoolOf(group));
+    ForEachHeldBlockBackwards(state, slot, g, [&](uint32_t logical) {
+      const BlockId block = table[logical];
+      found.blocks += BlockCount(1);
+      found.bytes += page_bytes;
+      if (tier == nullptr) return;
+      if (!tier->HostValid(block)) found.device_only_bytes += page_bytes;
+      if (on_device ? tier->DeviceValid(block) : tier->HostValid(block)) return;
+      (tier->InTransfer(block) ? found.moving : found.missing) += BlockCount(1);
+    });
+  }
+  return found;
+}
 
 absl::Status CheckReady(CacheState* state, uint32_t slot, uint32_t first,
                         uint32_t end) {
@@ -62,9 +77,10 @@ absl::Status CheckReady(CacheState* state, uint32_t slot, uint32_t first,
       // A block with other holders is copied, and may be read meanwhile.
       if (pool.meta(table[i]).refs > 1) continue;
       if (!state->TierOf(pool)->InTransfer(table[i])) continue;
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "not now: block ", table[i].value(), ", which the step would write, ",
-          "has a transfer in flight"));
+      return ShortageError(Shortage::kTransfers,
+                           absl::StrCat("not now: block ", table[i].value(),
+                                        ", which the step would write, ",
+                                        "has a transfer in flight"));
     }
   }
   return absl::OkStatus();

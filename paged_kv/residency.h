@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "paged_kv/cache_results.h"
 #include "paged_kv/cache_state.h"
 #include "paged_kv/tier_transfer.h"
 
@@ -29,6 +30,9 @@ inline bool IsSeated(const Sequence& sequence, const GroupGeometry& group,
                      uint32_t logical) {
   return (uint64_t{logical} + 1) * group.block_tokens <= sequence.seated_tokens;
 }
+
+// KvCacheManager::Residency().
+SequenceResidency DescribeResidency(const CacheState& state, uint32_t slot);
 
 // ---- Steps ----
 

@@ -13,6 +13,7 @@
 #include "paged_kv/check.h"
 #include "paged_kv/prefix_lookup.h"
 #include "paged_kv/residency.h"
+#include "paged_kv/shortage.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::internal {
@@ -172,9 +173,11 @@ absl::Status Planner::CheckRoom(const PoolCounts& needed,
   for (size_t pool = 0; pool < needed.size(); ++pool) {
     if (int64_t{needed[pool]} + watermark > available_[pool] &&
         (needed[pool] > 0 || admission)) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "not now: need ", needed[pool], " blocks of pool ", pool, ", ",
-          available_[pool], " available, watermark ", watermark));
+      return ShortageError(
+          Shortage::kHostBlocks,
+          absl::StrCat("not now: need ", needed[pool], " blocks of pool ", pool,
+                       ", ", available_[pool], " available, watermark ",
+                       watermark));
     }
   }
   return absl::OkStatus();
@@ -227,11 +230,13 @@ absl::Status Planner::TakeDevicePages(const PlanEntry& entry, uint32_t end,
           " pages of split ", i % splits, " of pool ", i / splits,
           ", which has ", tier.pages_per_split(), "; swap it out"));
     }
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "not now: need ", missing[i], " device pages of split ", i % splits,
-        " of pool ", i / splits, ", ", available[i], " available (",
-        tier.dirty(static_cast<uint32_t>(i % splits)),
-        " more once written back)"));
+    return ShortageError(
+        Shortage::kDevicePages,
+        absl::StrCat("not now: need ", missing[i], " device pages of split ",
+                     i % splits, " of pool ", i / splits, ", ", available[i],
+                     " available (",
+                     tier.dirty(static_cast<uint32_t>(i % splits)),
+                     " more once written back)"));
   }
   for (size_t i = 0; i < missing.size(); ++i) available[i] -= missing[i];
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "paged_kv/block_lifecycle.h"
 #include "paged_kv/check.h"
 #include "paged_kv/residency.h"
+#include "paged_kv/shortage.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::internal {
@@ -101,9 +102,9 @@ void CountPages(CacheState* state, absl::Span<const SequenceId> ids,
   }
 }
 
-// Whether there is room for what CountPages() counted.
-absl::Status CheckRoom(const CacheState& state) {
-  const uint64_t watermark = state.options.device.watermark_pages.value();
+// Whether there is room for what CountPages() counted, with `watermark` pages
+// of each split to spare.
+absl::Status CheckRoom(const CacheState& state, uint64_t watermark) {
   absl::Status not_now;
   for (uint32_t pool = 0; pool < state.tiers.size(); ++pool) {
     const DeviceTier& tier = *state.tiers[pool];
@@ -121,7 +122,8 @@ absl::Status CheckRoom(const CacheState& state) {
       // Evictable pages that the sequences themselves need are no room.
       const uint32_t available = tier.available(split) - state.split_reused[i];
       if (missing + watermark > available && not_now.ok()) {
-        not_now = absl::ResourceExhaustedError(
+        not_now = ShortageError(
+            Shortage::kDevicePages,
             absl::StrCat("not now: need ", missing, " device pages of split ",
                          split, " of pool ", pool, ", ", available,
                          " available (", tier.dirty(split),
@@ -236,11 +238,20 @@ absl::Status CheckSwap(CacheState* state, absl::Span<const SequenceId> ids) {
   return absl::OkStatus();
 }
 
+absl::Status CheckSwapInRoom(CacheState* state,
+                             absl::Span<const SequenceId> ids,
+                             uint32_t headroom) {
+  CountPages(state, ids, kAllTokens);
+  return CheckRoom(*state, uint64_t{headroom} +
+                               state->options.device.watermark_pages.value());
+}
+
 absl::Status SwapSequencesIn(CacheState* state,
                              absl::Span<const SequenceId> ids,
                              uint32_t tokens) {
   CountPages(state, ids, tokens);
-  PAGED_KV_RETURN_IF_ERROR(CheckRoom(*state));
+  PAGED_KV_RETURN_IF_ERROR(
+      CheckRoom(*state, state->options.device.watermark_pages.value()));
   MakeRoom(state, ids, tokens);
   for (SequenceId id : ids) {
     const uint32_t slot = state->sequences.Find(id);

@@ -28,6 +28,12 @@ absl::Status CheckSwap(CacheState* state, absl::Span<const SequenceId> ids);
 absl::Status SwapSequencesIn(CacheState* state,
                              absl::Span<const SequenceId> ids, uint32_t tokens);
 
+// Whether SwapSequencesIn() of the whole sequences would find room and leave
+// `headroom` pages of each split besides. REQUIRES: CheckSwap().
+absl::Status CheckSwapInRoom(CacheState* state,
+                             absl::Span<const SequenceId> ids,
+                             uint32_t headroom);
+
 // Gives up the seats and makes host memory the home, and starts downloads of
 // what is valid on the device alone. FailedPrecondition if a step in flight
 // writes to the device. REQUIRES: CheckSwap().
