@@ -83,6 +83,48 @@ TEST(BatchSchedulerAllocationTest, DecodeStepsAllocateNothing) {
   }
 }
 
+// The same on a device with room for `sequences`, while `parked` others wait in
+// host memory for room there.
+uint64_t CountDeviceDecode(uint32_t sequences, uint32_t parked, int steps) {
+  BatchSchedulerOptions options = PlainOptions();
+  options.decode_tier = Tier::kDevice;
+  options.growth_reserve_tokens = 1000;
+  KvCacheOptions cache = SmallCache((sequences + parked) * 33, 4);
+  cache.device.pages = BlockCount(sequences * 33);
+  SchedulerRig rig(cache, options);
+  for (uint32_t id = 0; id < sequences + parked; ++id) {
+    EXPECT_TRUE(rig.Submit(id, 60, 69).ok());
+  }
+  const std::vector<TokenId> sampled(sequences + parked, 1);
+  const auto step = [&] {
+    const auto scheduled = rig->Schedule();
+    if (!scheduled.ok()) std::abort();
+    for (const TierTransfer& transfer : rig->TakeTransfers()) {
+      if (!rig->FinishTransfer(transfer.id, true).ok()) std::abort();
+    }
+    if (scheduled->empty()) return;
+    if (!rig->Complete(scheduled->id,
+                       absl::MakeConstSpan(sampled).first(scheduled->outputs))
+             .ok()) {
+      std::abort();
+    }
+  };
+  for (int i = 0; i < 8; ++i) step();
+  EXPECT_EQ(rig->Stats().on_device, sequences);
+  const uint64_t before = allocations;
+  for (int i = 0; i < steps; ++i) step();
+  const uint64_t counted = allocations - before;
+  EXPECT_EQ(rig->Stats().on_device, sequences);
+  EXPECT_EQ(rig->Stats().running, sequences + parked);
+  EXPECT_EQ(rig->Stats().preemptions, 0u);
+  return counted;
+}
+
+TEST(BatchSchedulerAllocationTest, DecodeStepsOnADeviceAllocateNothing) {
+  EXPECT_EQ(CountDeviceDecode(8, 0, 50), 0u);
+  EXPECT_EQ(CountDeviceDecode(8, 3, 50), 0u) << "others wait";
+}
+
 TEST(BatchSchedulerAllocationTest, AStepRingHasRoomForItsStepsFromTheStart) {
   internal::StepRing ring(2, 8);
   const uint64_t before = allocations;
