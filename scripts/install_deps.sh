@@ -10,7 +10,8 @@
 #   build  (default) what `make demo` and `make test` need
 #   model  what `make model` needs, and nothing else
 #   ci     also what sanitizers, fuzzing and the format check need
-#   all    also what coverage, clang-tidy and the instruction counts need
+#   all    also what coverage, clang-tidy, the instruction counts and the area
+#          of RTL kernels need
 
 set -euo pipefail
 
@@ -21,6 +22,7 @@ readonly BUILD_PACKAGES=(
   libcli11-dev nlohmann-json3-dev gnuplot-nox      # the tool and its plots
   libpcre2-dev libdnnl-dev                         # the example engine
   libgtest-dev libbenchmark-dev                    # tests, benchmarks
+  verilator                                        # tests of RTL kernels
 )
 # XRT drives FPGA cards. Debian has it for this architecture alone; everything
 # else builds without it.
@@ -30,7 +32,7 @@ else
   readonly CARD_PACKAGES=()
 fi
 readonly CI_PACKAGES=(clang-14 libclang-rt-14-dev llvm-14 clang-format-14)
-readonly EXTRA_PACKAGES=(clang-tidy-14 valgrind)
+readonly EXTRA_PACKAGES=(clang-tidy-14 valgrind yosys)
 
 packages=("${BUILD_PACKAGES[@]}" "${CARD_PACKAGES[@]}")
 case "${1:-build}" in

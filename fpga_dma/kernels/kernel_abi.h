@@ -59,6 +59,8 @@ enum class KernelError : uint32_t {
   kOutRange = 10,     // beyond out_beats; detail: the end in beats
   kSourceRange = 11,  // beyond source_beats; detail: the end in beats
   kBadScale = 12,     // not finite; detail: its bits
+  kAlignment = 13,    // RTL kernels: an address; detail: the address
+  kBusError = 14,     // RTL kernels: memory answered with an error; detail: 0
 };
 
 // One beat at the argument `status`. The code is sticky: a kernel that finds

@@ -183,6 +183,10 @@ const char* ErrorText(KernelError error) {
       return "beyond the packed source: beat ";
     case KernelError::kBadScale:
       return "a scale that is not finite, with bits ";
+    case KernelError::kAlignment:
+      return "misaligned, or beyond 2^48: address ";
+    case KernelError::kBusError:
+      return "memory answered with an error, detail ";
   }
   return "an unknown error code, detail ";
 }

@@ -1,0 +1,76 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/fpga_dma/kernels/rtl/kernel_bench.h"
+
+namespace paged_kv::fpga_dma {
+
+void KernelBench::WriteRegister(uint32_t offset, uint32_t value,
+                                uint32_t strobes) {
+  pins_.aw_address = offset;
+  pins_.w_data = value;
+  pins_.w_strobes = strobes;
+  pins_.aw_valid = pins_.w_valid = true;
+  do {
+    Cycle();
+  } while (!pins_.aw_ready);
+  pins_.aw_valid = pins_.w_valid = false;
+  do {
+    Cycle();
+  } while (!pins_.b_valid);
+}
+
+uint32_t KernelBench::ReadRegister(uint32_t offset) {
+  pins_.ar_address = offset;
+  pins_.ar_valid = true;
+  do {
+    Cycle();
+  } while (!pins_.ar_ready);
+  pins_.ar_valid = false;
+  do {
+    Cycle();
+  } while (!pins_.r_valid);
+  return pins_.r_data;
+}
+
+void KernelBench::WriteArguments(const std::vector<uint32_t>& words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    WriteRegister(kArguments + 4 * static_cast<uint32_t>(i), words[i]);
+  }
+}
+
+RtlStatus KernelBench::ReadStatus() {
+  uint32_t words[8];
+  for (uint32_t i = 0; i < 8; ++i) words[i] = ReadRegister(kStatus + 4 * i);
+  return {static_cast<KernelError>(words[0]),
+          words[1],
+          words[2] | uint64_t{words[3]} << 32,
+          words[4],
+          words[5],
+          words[6],
+          words[7]};
+}
+
+bool KernelBench::WaitUntilDone() {
+  const uint64_t start = cycles_;
+  while ((ReadRegister(kControl) & kApDone) == 0) {
+    if (cycles_ - start > kHang) return false;
+  }
+  return true;
+}
+
+bool KernelBench::Launch() {
+  WriteRegister(kControl, kApStart);
+  if (!WaitUntilDone()) return false;
+  WriteRegister(kControl, kApContinue);
+  return true;
+}
+
+void KernelBench::Reset() {
+  pins_.reset_n = false;
+  for (int i = 0; i < 4; ++i) Cycle();
+  pins_.reset_n = true;
+  Cycle();
+}
+
+}  // namespace paged_kv::fpga_dma
