@@ -222,9 +222,8 @@ TEST(BatchSchedulerSwapTest, AVictimInFlightLeavesWhenItsStepHasRun) {
   options.max_steps_in_flight = 2;
   SwapRig rig(TwoTiers(32, 6), options);
   for (uint64_t id : {1, 2}) ASSERT_TRUE(rig.Submit(id, 8, 12).ok());
-  size_t in_flight = 0;
   for (int i = 0; i < 200 && rig.Stats().swap_outs == 0; ++i) {
-    in_flight += rig.Launch().empty() ? 0 : 1;
+    rig.Launch();
     rig.Move();
     if (rig.Stats().swap_outs == 0 && rig.engine().in_flight() == 2) rig.Land();
     if (rig.Stats().swap_outs == 0 && rig.engine().in_flight() > 0 &&
