@@ -166,6 +166,15 @@ TEST_F(KvMoverErrorsTest, BusErrorsOfAllPorts) {
   }
 }
 
+TEST_F(KvMoverErrorsTest, BusErrorOfAWrite) {
+  bench_.Prepare(arguments_, items_, port_);
+  port_.bus_error_burst = 1;
+  bench_.target_port.Start(
+      port_, {arguments_.target, arguments_.target + 3 * 64 * 64}, 64, 32);
+  ASSERT_TRUE(bench_.Launch());
+  EXPECT_EQ(bench_.ReadStatus().code, KernelError::kBusError);
+}
+
 TEST_F(KvMoverErrorsTest, StatusIsCleanAfterClearing) {
   items_[0].source_page = 3;
   EXPECT_EQ(Run().code, KernelError::kPageIndex);
