@@ -70,8 +70,8 @@ struct AmxBf16Elements {
   }
 };
 
-// The bf16 values of the 128 codes of an 8-bit type without sign, as tables of
-// their low and high bytes.
+// The bf16 values of the 128 codes of an 8-bit type that are not negative, as
+// tables of their low and high bytes.
 struct ByteTables {
   template <class ToFloat>
   explicit ByteTables(ToFloat to_float) {
@@ -84,6 +84,35 @@ struct ByteTables {
 
   alignas(64) uint8_t low[128];
   alignas(64) uint8_t high[128];
+};
+
+// A class of codes says: ToFloat(code); Magnitude(codes), which code of those
+// 128 has each one's magnitude, in bits 0 .. 6; AddMissing(high, codes), to the
+// high bytes of their values what these bits cannot say.
+struct E4m3Codes {
+  using Tag = hn::FixedTag<uint8_t, 64>;
+  using V = hn::Vec<Tag>;
+
+  static float ToFloat(uint8_t code) { return E4m3ToF32(code); }
+  static HWY_INLINE V Magnitude(V codes) { return codes; }
+  static HWY_INLINE V AddMissing(V high, V /*codes*/) { return high; }
+};
+struct Int8Codes {
+  using Tag = hn::FixedTag<uint8_t, 64>;
+  using V = hn::Vec<Tag>;
+
+  static float ToFloat(uint8_t code) { return Int8ToF32(code); }
+  static HWY_INLINE V Magnitude(V codes) {
+    const hn::RebindToSigned<Tag> di;
+    return hn::BitCast(Tag(), hn::Abs(hn::BitCast(di, codes)));
+  }
+  // -128 has a magnitude of 8 bits; seven of them are 0.
+  static HWY_INLINE V AddMissing(V high, V codes) {
+    const Tag d;
+    const auto is_lowest = hn::Eq(codes, hn::Set(d, uint8_t{0x80}));
+    const uint8_t bits = F32ToBf16(128.0f) >> 8;
+    return hn::Or(high, hn::IfThenElseZero(is_lowest, hn::Set(d, bits)));
+  }
 };
 
 // Both 8-bit types: codes become bf16, exactly, by looking up both of its bytes
@@ -159,10 +188,11 @@ class AmxEightBitElements {
   // `odd`, 64 bytes each.
   HWY_INLINE void DecodeEvenAndOdd(V codes, uint8_t* even, uint8_t* odd) const {
     const Tag16 d16;
-    const auto low = hn::BitCast(d16, LookUp(codes, low0_, low1_));
-    const auto high =
-        hn::BitCast(d16, hn::OrAnd(LookUp(codes, high0_, high1_), codes,
-                                   hn::Set(Tag(), uint8_t{0x80})));
+    const V magnitude = Codes::Magnitude(codes);
+    const auto low = hn::BitCast(d16, LookUp(magnitude, low0_, low1_));
+    const V signed_high = hn::OrAnd(LookUp(magnitude, high0_, high1_), codes,
+                                    hn::Set(Tag(), uint8_t{0x80}));
+    const auto high = hn::BitCast(d16, Codes::AddMissing(signed_high, codes));
     hn::Store(
         hn::OrAnd(hn::ShiftLeft<8>(high), low, hn::Set(d16, uint16_t{0x00FF})),
         d16, reinterpret_cast<uint16_t*>(even));

@@ -24,7 +24,9 @@ bool HasAmxBf16() {
   if ((ecx & kAvx512Vbmi) == 0) return false;
   constexpr unsigned kAmxBf16 = 1u << 22;
   constexpr unsigned kAmxTile = 1u << 24;
-  return (edx & kAmxBf16) != 0 && (edx & kAmxTile) != 0;
+  constexpr unsigned kAmxInt8 = 1u << 25;
+  constexpr unsigned kAll = kAmxBf16 | kAmxTile | kAmxInt8;
+  return (edx & kAll) == kAll;
 }
 
 // Linux 5.16 and later, Documentation/x86/xstate.rst.

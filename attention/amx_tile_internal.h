@@ -22,8 +22,9 @@
 
 namespace paged_kv::attention::internal {
 
-// True if the processor multiplies bf16 tiles and the kernel of the operating
-// system lets this process use them, which it asks for on the first call.
+// True if the processor multiplies tiles of bf16 and of bytes and the kernel of
+// the operating system lets this process use them, which it asks for on the
+// first call.
 bool CanUseAmxBf16();
 
 #if PAGED_KV_HAS_AMX
@@ -70,6 +71,22 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AmxStore(void* to, size_t stride) {
 template <int kSum, int kA, int kB>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AmxMultiplyBf16() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0"
+               :
+               : "i"(kSum), "i"(kA), "i"(kB));
+}
+
+// kSum [16 rows, 16 columns] int32 += kA [16 rows, 64] int8 times kB
+// [16 quads, 16 columns, 4] int8.
+template <int kSum, int kA, int kB>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AmxMultiplyInt8() {
+  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0"
+               :
+               : "i"(kSum), "i"(kA), "i"(kB));
+}
+// The same for uint8 in kA.
+template <int kSum, int kA, int kB>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AmxMultiplyUint8Int8() {
+  asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0"
                :
                : "i"(kSum), "i"(kA), "i"(kB));
 }

@@ -11,21 +11,14 @@
 #include "attention/amx_tile_internal.h"
 #include "attention/attend_amx-inl.h"
 #include "attention/attend_amx_few-inl.h"
+#include "attention/attend_amx_int8-inl.h"
 #include "attention/attend_internal.h"
-#include "attention/float_formats.h"
 
 #if PAGED_KV_HAS_AMX && HWY_TARGET == HWY_AVX3
 
 HWY_BEFORE_NAMESPACE();
 namespace paged_kv::attention::internal {
 namespace HWY_NAMESPACE {
-
-struct E4m3Codes {
-  static float ToFloat(uint8_t code) { return E4m3ToF32(code); }
-};
-struct Int8Codes {
-  static float ToFloat(uint8_t code) { return Int8ToF32(code); }
-};
 
 template <class Codes>
 void Attend8BitsAmxItem(const AttendCall& call, const AttendTask& task,
@@ -38,9 +31,21 @@ void Attend8BitsAmxItem(const AttendCall& call, const AttendTask& task,
   }
 }
 
-AttendFunction Attend8BitsAmxFunction(DType dtype) {
-  return dtype == DType::kInt8 ? Attend8BitsAmxItem<Int8Codes>
-                               : Attend8BitsAmxItem<E4m3Codes>;
+// For heads that fill the tiles of bytes.
+void AttendInt8AmxItem(const AttendCall& call, const AttendTask& task,
+                       const AttendTask& next, float* scratch) {
+  if (task.item->num_rows <= AmxInt8Kernel::kMaxRows) {
+    AmxInt8Kernel(call, task, next, scratch).Run();
+  } else {
+    Attend8BitsAmxItem<Int8Codes>(call, task, next, scratch);
+  }
+}
+
+AttendFunction Attend8BitsAmxFunction(const BlockShape& shape) {
+  if (shape.dtype != DType::kInt8) return Attend8BitsAmxItem<E4m3Codes>;
+  return shape.head_dim % AmxInt8Kernel::kDims == 0
+             ? AttendInt8AmxItem
+             : Attend8BitsAmxItem<Int8Codes>;
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -62,7 +67,7 @@ TileKernel Attend8BitsAmx(const BlockShape& shape) {
   }
 #if PAGED_KV_HAS_AMX && (HWY_TARGETS & HWY_AVX3)
   // One row takes as long in vectors, without the rounding.
-  return {N_AVX3::Attend8BitsAmxFunction(shape.dtype), 2};
+  return {N_AVX3::Attend8BitsAmxFunction(shape), 2};
 #else
   return {};
 #endif

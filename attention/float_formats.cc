@@ -125,18 +125,15 @@ uint8_t F32ToInt8(float value) {
   constexpr float kLargest = 127.0f;
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if (IsNan(bits)) return 0;
-  const uint32_t sign = (bits & kF32SignMask) >> 24;
   const float magnitude =
       std::min(kLargest, std::bit_cast<float>(bits & ~kF32SignMask));
   // 2^23 has a last place of 1, so the sum is rounded to a whole number.
   const uint32_t rounded = std::bit_cast<uint32_t>(magnitude + 0x1p23f) & 0xFF;
-  return static_cast<uint8_t>(sign | rounded);
+  const bool is_negative = (bits & kF32SignMask) != 0;
+  return static_cast<uint8_t>(is_negative ? 0 - rounded : rounded);
 }
 
-float Int8ToF32(uint8_t bits) {
-  const auto magnitude = static_cast<float>(bits & 0x7F);
-  return (bits & 0x80) == 0 ? magnitude : -magnitude;
-}
+float Int8ToF32(uint8_t bits) { return static_cast<int8_t>(bits); }
 
 float QuantizationScale(DType dtype, float largest) {
   PAGED_KV_CHECK(HasScales(dtype));

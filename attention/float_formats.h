@@ -32,8 +32,7 @@ float F16ToF32(uint16_t bits);
 uint8_t F32ToE4m3(float value);
 float E4m3ToF32(uint8_t bits);  // exact
 
-// int8 is sign and magnitude, not two's complement: bit 7 is the sign, bits 6
-// to 0 are the magnitude, so values are -127 .. 127. 0x80 is another zero.
+// int8: two's complement. -128 is read as such and never written.
 //
 // Round to nearest, ties to even; what is larger, infinity included, becomes
 // +-127. There is no NaN: it becomes 0.

@@ -192,14 +192,10 @@ struct E4m3Decoder {
 };
 
 struct Int8Decoder {
-  template <class D, class VU, class V = hn::Vec<D>>
-  static HWY_INLINE V Decode(D d, VU units) {
-    const hn::RebindToUnsigned<D> du;
+  template <class D, class VU>
+  static HWY_INLINE hn::Vec<D> Decode(D d, VU units) {
     const hn::RebindToSigned<D> di;
-    const auto sign = hn::And(units, hn::Set(du, 0x80000000u));
-    const auto magnitude = hn::ShiftRight<24>(hn::Xor(units, sign));
-    const V value = hn::ConvertTo(d, hn::BitCast(di, magnitude));
-    return hn::Or(value, hn::BitCast(d, sign));
+    return hn::ConvertTo(d, hn::ShiftRight<24>(hn::BitCast(di, units)));
   }
 };
 

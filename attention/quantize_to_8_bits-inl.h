@@ -77,24 +77,27 @@ struct E4m3Encoder {
   }
 };
 
-// Sign and magnitude in the low bytes of the lanes.
+// Two's complement in the low bytes of the lanes.
 struct Int8Encoder {
   static uint8_t Scalar(float value) { return F32ToInt8(value); }
 
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> Codes(D d, V value) {
     const hn::RebindToUnsigned<D> du;
+    const hn::RebindToSigned<D> di;
     // NaN becomes +0 before the minimum, which targets define differently.
     const V number = hn::IfThenZeroElse(hn::IsNaN(value), value);
     const auto bits = hn::BitCast(du, number);
     const auto magnitude = hn::And(bits, hn::Set(du, 0x7FFFFFFF));
-    const auto sign = hn::ShiftRight<24>(hn::Xor(bits, magnitude));
+    // All ones for negative numbers.
+    const auto sign =
+        hn::BitCast(du, hn::BroadcastSignBit(hn::BitCast(di, bits)));
     const V absolute = hn::Min(hn::BitCast(d, magnitude), hn::Set(d, 127.0f));
     // 2^23 has a last place of 1.
     const V unit = hn::Set(d, 0x1p23f);
     const auto rounded = hn::Sub(hn::BitCast(du, hn::Add(absolute, unit)),
                                  hn::BitCast(du, unit));
-    return hn::Or(rounded, sign);
+    return hn::And(hn::Sub(hn::Xor(rounded, sign), sign), hn::Set(du, 0xFF));
   }
 };
 

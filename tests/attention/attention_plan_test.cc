@@ -282,7 +282,9 @@ TEST(AttentionPlanLayersTest, OnePlanRunsEveryLayer) {
         plan->Run(problem->inputs().pages, 0, problem->inputs().q,
                   {absl::MakeSpan(got.out), absl::MakeSpan(got.lse)}, pool);
     ASSERT_TRUE(status.ok()) << status;
-    EXPECT_EQ(Compare(*want, got, testing::ToleranceFor(Isa::kAuto)), "");
+    EXPECT_EQ(Compare(*want, got,
+                      testing::ToleranceFor(Isa::kAuto, spec.shape.dtype)),
+              "");
   }
 }
 
@@ -302,7 +304,7 @@ TEST(AttentionPlanLayersTest, EmptyBatchesAndEmptySequences) {
   for (size_t i = 0; i < 6 * 16; ++i) EXPECT_EQ(got->out[i], 0.0f);
   for (size_t i = 0; i < 6; ++i) EXPECT_EQ(got->lse[i], -kInfinity);
   EXPECT_EQ(Compare(*RunReference(some, serial), *got,
-                    testing::ToleranceFor(Isa::kAuto)),
+                    testing::ToleranceFor(Isa::kAuto, spec.shape.dtype)),
             "");
 }
 

@@ -38,7 +38,7 @@ TEST(AttentionPropertyTest, RandomShapesAgreeWithReferenceOnEveryIsa) {
       SCOPED_TRACE(IsaName(isa));
       const auto got = RunKernel(problem, isa, pool);
       ASSERT_TRUE(got.ok()) << got.status();
-      ASSERT_EQ(Compare(*want, *got, ToleranceFor(isa)), "");
+      ASSERT_EQ(Compare(*want, *got, ToleranceFor(isa, spec.shape.dtype)), "");
     }
   }
 }

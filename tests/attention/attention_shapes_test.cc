@@ -74,7 +74,8 @@ void ExpectAgreement(const AttentionSpec& spec) {
   for (const Isa isa : SupportedIsas()) {
     const auto got = RunKernel(problem, isa, Pool());
     ASSERT_TRUE(got.ok()) << got.status();
-    ASSERT_EQ(Compare(*want, *got, ToleranceFor(isa)), "") << IsaName(isa);
+    ASSERT_EQ(Compare(*want, *got, ToleranceFor(isa, spec.shape.dtype)), "")
+        << IsaName(isa);
   }
 }
 

@@ -38,7 +38,8 @@ TEST(AttentionStressTest, CallersShareOnePool) {
       const auto want = RunReference(problem, serial);
       for (int round = 0; round < 5; ++round) {
         const auto got = RunKernel(problem, Isa::kAuto, pool);
-        EXPECT_EQ(Compare(*want, *got, ToleranceFor(Isa::kAuto)), "");
+        EXPECT_EQ(Compare(*want, *got, ToleranceFor(Isa::kAuto, DType::kF32)),
+                  "");
       }
     });
   }

@@ -141,7 +141,8 @@ TEST(CasesTest, PoisonedSlotsNeverLeak) {
         const auto want = RunReference(problem, serial);
         for (const Isa isa : SupportedIsas()) {
           const auto got = RunKernel(problem, isa, serial);
-          ASSERT_EQ(Compare(*want, *got, ToleranceFor(isa)), "")
+          ASSERT_EQ(Compare(*want, *got, ToleranceFor(isa, spec.shape.dtype)),
+                    "")
               << IsaName(isa) << " " << ToString(spec);
         }
       }

@@ -230,7 +230,9 @@ TEST(SharedPrefixTest, AttentionOverSharedPagesAgreesWithTheReference) {
       SCOPED_TRACE(IsaName(isa));
       const auto got = RunKernel(problem, isa, pool);
       ASSERT_TRUE(got.ok()) << got.status();
-      ASSERT_EQ(Compare(*want, *got, testing::ToleranceFor(isa)), "");
+      ASSERT_EQ(
+          Compare(*want, *got, testing::ToleranceFor(isa, spec.shape.dtype)),
+          "");
       const auto alone = RunKernel(problem, isa, serial);
       ASSERT_TRUE(alone.ok()) << alone.status();
       ASSERT_EQ(alone->out, got->out);

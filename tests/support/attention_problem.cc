@@ -265,10 +265,10 @@ absl::StatusOr<ReferenceResult> RunReference(const AttentionProblem& problem,
   return result;
 }
 
-Tolerance ToleranceFor(Isa isa) {
+Tolerance ToleranceFor(Isa isa, DType dtype) {
   const absl::StatusOr<Isa> resolved = ResolveIsa(isa);
-  return resolved.ok() && *resolved == Isa::kAmxBf16 ? kTileTolerance
-                                                     : kPortableTolerance;
+  if (!resolved.ok() || *resolved != Isa::kAmxBf16) return kPortableTolerance;
+  return dtype == DType::kInt8 ? kByteTileTolerance : kTileTolerance;
 }
 
 std::string Compare(const ReferenceResult& want, const AttentionResult& got,
