@@ -110,8 +110,9 @@ struct Int8Codes {
   static HWY_INLINE V AddMissing(V high, V codes) {
     const Tag d;
     const auto is_lowest = hn::Eq(codes, hn::Set(d, uint8_t{0x80}));
-    const uint8_t bits = F32ToBf16(128.0f) >> 8;
-    return hn::Or(high, hn::IfThenElseZero(is_lowest, hn::Set(d, bits)));
+    constexpr uint8_t kHighByteOf128 = 0x43;  // of bf16
+    return hn::Or(high,
+                  hn::IfThenElseZero(is_lowest, hn::Set(d, kHighByteOf128)));
   }
 };
 
