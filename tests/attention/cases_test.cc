@@ -150,6 +150,43 @@ TEST(CasesTest, PoisonedSlotsNeverLeak) {
   }
 }
 
+// -128 is never written; engines that quantise themselves may have it.
+TEST(CasesTest, TheLowestInt8CodeIsReadAsWhatItIs) {
+  for (const uint32_t head_dim : {24u, 32u, 64u}) {
+    for (const uint32_t queries : {1u, 5u}) {
+      AttentionSpec spec;
+      spec.shape.dtype = DType::kInt8;
+      spec.shape.head_dim = head_dim;
+      spec.group = 3;
+      spec.decode = queries == 1;
+      spec.sequences = {{queries, 70}};
+      AttentionProblem problem(spec);
+      constexpr uint32_t kLowest = 0x80;
+      const uint32_t pages =
+          (70 + spec.shape.block_tokens - 1) / spec.shape.block_tokens;
+      for (uint32_t i = 0; i < pages; ++i) {
+        const auto page =
+            static_cast<uint32_t>(problem.inputs().table.page_indices[i]);
+        for (uint32_t token = 0; token < spec.shape.block_tokens; ++token) {
+          const uint32_t dim = (7 * i + 5 * token) % head_dim;
+          PageMemory& memory = problem.memory();
+          memory.StoreBits(memory.KeyOffset(page, 0, 0, token, dim), kLowest);
+          memory.StoreBits(memory.ValueOffset(page, 0, 0, token, dim), kLowest);
+        }
+      }
+      SerialFor serial;
+      const auto want = RunReference(problem, serial);
+      ASSERT_TRUE(want.ok()) << want.status();
+      for (const Isa isa : SupportedIsas()) {
+        const auto got = RunKernel(problem, isa, serial);
+        ASSERT_TRUE(got.ok()) << got.status();
+        ASSERT_EQ(Compare(*want, *got, ToleranceFor(isa, spec.shape.dtype)), "")
+            << IsaName(isa) << " " << ToString(spec);
+      }
+    }
+  }
+}
+
 // What is wrong in a token that is seen must show, not vanish in a maximum.
 TEST(CasesTest, NanInASeenTokenShows) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
