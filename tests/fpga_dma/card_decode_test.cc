@@ -1,7 +1,7 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "fpga_dma/card_decode.h"
+#include "fpga_dma/decode/card_decode.h"
 
 #include <cmath>
 #include <cstdint>

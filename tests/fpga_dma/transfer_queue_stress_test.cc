@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "fpga_dma/thread_safe_transfer_queue.h"
+#include "fpga_dma/transfers/thread_safe_transfer_queue.h"
 #include "gtest/gtest.h"
 #include "tests/fpga_dma/transfer_rig.h"
 

@@ -22,7 +22,7 @@
 #include "fpga_dma/kernels/kernel_registry.h"
 #include "fpga_dma/operation_tracker.h"
 #include "fpga_dma/simulated_device.h"
-#include "fpga_dma/transfer_queue.h"
+#include "fpga_dma/transfers/transfer_queue.h"
 #include "gtest/gtest.h"
 #include "paged_kv/block_shape.h"
 

@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "attention/float_formats.h"
 #include "benchmarks/tool/card/device_calls.h"
-#include "fpga_dma/card_decode.h"
+#include "fpga_dma/decode/card_decode.h"
 #include "fpga_dma/kernels/kernel_arguments.h"
 #include "fpga_dma/kernels/kernel_registry.h"
 #include "paged_kv/status_macros.h"

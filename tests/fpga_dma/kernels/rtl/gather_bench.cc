@@ -17,7 +17,7 @@ uint32_t High(uint64_t value) { return static_cast<uint32_t>(value >> 32); }
 GatherBench::GatherBench(uint64_t seed)
     : table_port("table", &memory, seed),
       kv_port("kv", &memory, seed + 1),
-      kernel_(std::make_unique<Vkv_gather>()),
+      kernel_(std::make_unique<Vkv_gather>(&context_)),
       random_(seed + 2) {
   Reset();
 }

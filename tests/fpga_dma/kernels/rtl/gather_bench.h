@@ -30,6 +30,7 @@ struct GatherArguments {
 class GatherBench : public KernelBench {
  public:
   explicit GatherBench(uint64_t seed);
+  ~GatherBench() override { WriteCoverage(); }
 
   // Writes arguments and tells the checkers what they allow.
   void Prepare(const GatherArguments& arguments, const PortBehaviour& memory,

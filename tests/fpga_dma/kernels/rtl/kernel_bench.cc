@@ -3,6 +3,12 @@
 
 #include "tests/fpga_dma/kernels/rtl/kernel_bench.h"
 
+#if defined(VM_COVERAGE) && VM_COVERAGE
+#include <verilated_cov.h>
+
+#include <cstdlib>
+#endif
+
 namespace paged_kv::fpga_dma {
 
 void KernelBench::WriteRegister(uint32_t offset, uint32_t value,
@@ -71,6 +77,17 @@ void KernelBench::Reset() {
   for (int i = 0; i < 4; ++i) Cycle();
   pins_.reset_n = true;
   Cycle();
+}
+
+void KernelBench::WriteCoverage() {
+#if defined(VM_COVERAGE) && VM_COVERAGE
+  static int number = 0;
+  const char* folder = std::getenv("PAGED_KV_RTL_COVERAGE");
+  if (folder == nullptr) return;
+  const std::string path =
+      std::string(folder) + "/" + std::to_string(number++) + ".dat";
+  context_.coveragep()->write(path.c_str());
+#endif
 }
 
 }  // namespace paged_kv::fpga_dma

@@ -7,6 +7,8 @@
 #ifndef PAGED_KV_TESTS_FPGA_DMA_KERNELS_RTL_KERNEL_BENCH_H_
 #define PAGED_KV_TESTS_FPGA_DMA_KERNELS_RTL_KERNEL_BENCH_H_
 
+#include <verilated.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -107,6 +109,13 @@ class KernelBench {
     ++cycles_;
   }
 
+  // Where the kernel was built with Verilator's coverage and the variable
+  // PAGED_KV_RTL_COVERAGE names a folder: writes what this bench's kernel
+  // reached to a file of its own there. For destructors of benches: the kernel
+  // still has to be there.
+  void WriteCoverage();
+
+  VerilatedContext context_;  // of this bench's kernel alone
   Pins pins_;
   uint64_t cycles_ = 0;
 };

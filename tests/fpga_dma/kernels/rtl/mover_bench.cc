@@ -18,7 +18,7 @@ MoverBench::MoverBench(uint64_t seed)
     : work_port("work", &memory, seed),
       source_port("source", &memory, seed + 1),
       target_port("target", &memory, seed + 2),
-      kernel_(std::make_unique<Vkv_mover>()) {
+      kernel_(std::make_unique<Vkv_mover>(&context_)) {
   Reset();
 }
 

@@ -43,6 +43,7 @@ struct MoveItem {
 class MoverBench : public KernelBench {
  public:
   explicit MoverBench(uint64_t seed);
+  ~MoverBench() override { WriteCoverage(); }
 
   // Writes arguments and items, and tells the checkers what they allow.
   void Prepare(const MoverArguments& arguments,

@@ -1,8 +1,8 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PAGED_KV_FPGA_DMA_CARD_DECODE_H_
-#define PAGED_KV_FPGA_DMA_CARD_DECODE_H_
+#ifndef PAGED_KV_FPGA_DMA_DECODE_CARD_DECODE_H_
+#define PAGED_KV_FPGA_DMA_DECODE_CARD_DECODE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -178,4 +178,4 @@ class CardDecode {
 
 }  // namespace paged_kv::fpga_dma
 
-#endif  // PAGED_KV_FPGA_DMA_CARD_DECODE_H_
+#endif  // PAGED_KV_FPGA_DMA_DECODE_CARD_DECODE_H_

@@ -1,8 +1,8 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PAGED_KV_FPGA_DMA_PAGE_CHECKSUMS_H_
-#define PAGED_KV_FPGA_DMA_PAGE_CHECKSUMS_H_
+#ifndef PAGED_KV_FPGA_DMA_TRANSFERS_PAGE_CHECKSUMS_H_
+#define PAGED_KV_FPGA_DMA_TRANSFERS_PAGE_CHECKSUMS_H_
 
 #include <cstdint>
 #include <vector>
@@ -58,4 +58,4 @@ class PageChecksums {
 
 }  // namespace paged_kv::fpga_dma
 
-#endif  // PAGED_KV_FPGA_DMA_PAGE_CHECKSUMS_H_
+#endif  // PAGED_KV_FPGA_DMA_TRANSFERS_PAGE_CHECKSUMS_H_

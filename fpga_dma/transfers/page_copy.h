@@ -4,8 +4,8 @@
 // Between host pages, which hold all KV heads of a layer, and the stripes of a
 // device pool, which hold some.
 
-#ifndef PAGED_KV_FPGA_DMA_PAGE_COPY_H_
-#define PAGED_KV_FPGA_DMA_PAGE_COPY_H_
+#ifndef PAGED_KV_FPGA_DMA_TRANSFERS_PAGE_COPY_H_
+#define PAGED_KV_FPGA_DMA_TRANSFERS_PAGE_COPY_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -35,4 +35,4 @@ void ScatterLayer(const std::byte* from, const attention::KvPages& host,
 
 }  // namespace paged_kv::fpga_dma
 
-#endif  // PAGED_KV_FPGA_DMA_PAGE_COPY_H_
+#endif  // PAGED_KV_FPGA_DMA_TRANSFERS_PAGE_COPY_H_

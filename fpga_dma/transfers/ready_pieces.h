@@ -1,8 +1,8 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PAGED_KV_FPGA_DMA_READY_PIECES_H_
-#define PAGED_KV_FPGA_DMA_READY_PIECES_H_
+#ifndef PAGED_KV_FPGA_DMA_TRANSFERS_READY_PIECES_H_
+#define PAGED_KV_FPGA_DMA_TRANSFERS_READY_PIECES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -89,4 +89,4 @@ class ReadyPieces {
 
 }  // namespace paged_kv::fpga_dma
 
-#endif  // PAGED_KV_FPGA_DMA_READY_PIECES_H_
+#endif  // PAGED_KV_FPGA_DMA_TRANSFERS_READY_PIECES_H_

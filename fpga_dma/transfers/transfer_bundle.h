@@ -1,8 +1,8 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PAGED_KV_FPGA_DMA_TRANSFER_BUNDLE_H_
-#define PAGED_KV_FPGA_DMA_TRANSFER_BUNDLE_H_
+#ifndef PAGED_KV_FPGA_DMA_TRANSFERS_TRANSFER_BUNDLE_H_
+#define PAGED_KV_FPGA_DMA_TRANSFERS_TRANSFER_BUNDLE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +16,10 @@
 #include "attention/parallel_for.h"
 #include "fpga_dma/device_pool.h"
 #include "fpga_dma/operation_tracker.h"
-#include "fpga_dma/page_checksums.h"
-#include "fpga_dma/scatter_list.h"
-#include "fpga_dma/staging_ring.h"
-#include "fpga_dma/transfer.h"
+#include "fpga_dma/transfers/page_checksums.h"
+#include "fpga_dma/transfers/scatter_list.h"
+#include "fpga_dma/transfers/staging_ring.h"
+#include "fpga_dma/transfers/transfer.h"
 
 namespace paged_kv::fpga_dma {
 
@@ -157,4 +157,4 @@ class TransferBundle {
 
 }  // namespace paged_kv::fpga_dma
 
-#endif  // PAGED_KV_FPGA_DMA_TRANSFER_BUNDLE_H_
+#endif  // PAGED_KV_FPGA_DMA_TRANSFERS_TRANSFER_BUNDLE_H_

@@ -3,8 +3,8 @@
 //
 // The words in which one talks to a TransferQueue.
 
-#ifndef PAGED_KV_FPGA_DMA_TRANSFER_H_
-#define PAGED_KV_FPGA_DMA_TRANSFER_H_
+#ifndef PAGED_KV_FPGA_DMA_TRANSFERS_TRANSFER_H_
+#define PAGED_KV_FPGA_DMA_TRANSFERS_TRANSFER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -95,4 +95,4 @@ struct TransferQueueStats {
 
 }  // namespace paged_kv::fpga_dma
 
-#endif  // PAGED_KV_FPGA_DMA_TRANSFER_H_
+#endif  // PAGED_KV_FPGA_DMA_TRANSFERS_TRANSFER_H_

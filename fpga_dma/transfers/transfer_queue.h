@@ -1,8 +1,8 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PAGED_KV_FPGA_DMA_TRANSFER_QUEUE_H_
-#define PAGED_KV_FPGA_DMA_TRANSFER_QUEUE_H_
+#ifndef PAGED_KV_FPGA_DMA_TRANSFERS_TRANSFER_QUEUE_H_
+#define PAGED_KV_FPGA_DMA_TRANSFERS_TRANSFER_QUEUE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -21,12 +21,12 @@
 #include "attention/parallel_for.h"
 #include "fpga_dma/device_pool.h"
 #include "fpga_dma/operation_tracker.h"
-#include "fpga_dma/page_checksums.h"
-#include "fpga_dma/ready_pieces.h"
-#include "fpga_dma/staging_ring.h"
-#include "fpga_dma/transfer.h"
-#include "fpga_dma/transfer_bundle.h"
-#include "fpga_dma/transfer_order.h"
+#include "fpga_dma/transfers/page_checksums.h"
+#include "fpga_dma/transfers/ready_pieces.h"
+#include "fpga_dma/transfers/staging_ring.h"
+#include "fpga_dma/transfers/transfer.h"
+#include "fpga_dma/transfers/transfer_bundle.h"
+#include "fpga_dma/transfers/transfer_order.h"
 
 namespace paged_kv::fpga_dma {
 
@@ -224,4 +224,4 @@ class TransferQueue {
 
 }  // namespace paged_kv::fpga_dma
 
-#endif  // PAGED_KV_FPGA_DMA_TRANSFER_QUEUE_H_
+#endif  // PAGED_KV_FPGA_DMA_TRANSFERS_TRANSFER_QUEUE_H_

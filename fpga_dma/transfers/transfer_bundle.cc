@@ -1,14 +1,14 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "fpga_dma/transfer_bundle.h"
+#include "fpga_dma/transfers/transfer_bundle.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "fpga_dma/checksum.h"
-#include "fpga_dma/page_copy.h"
+#include "fpga_dma/transfers/page_copy.h"
 #include "paged_kv/check.h"
 #include "paged_kv/status_macros.h"
 

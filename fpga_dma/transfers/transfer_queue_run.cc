@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "fpga_dma/kernels/kernel_arguments.h"
-#include "fpga_dma/page_copy.h"
-#include "fpga_dma/transfer_queue.h"
+#include "fpga_dma/transfers/page_copy.h"
+#include "fpga_dma/transfers/transfer_queue.h"
 #include "paged_kv/check.h"
 #include "paged_kv/status_macros.h"
 

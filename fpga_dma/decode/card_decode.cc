@@ -4,7 +4,7 @@
 // Set-up and page tables of CardDecode; card_decode_run.cc has what happens per
 // layer.
 
-#include "fpga_dma/card_decode.h"
+#include "fpga_dma/decode/card_decode.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "fpga_dma/kernels/kernel_arguments.h"
-#include "fpga_dma/page_copy.h"
+#include "fpga_dma/transfers/page_copy.h"
 #include "paged_kv/check.h"
 #include "paged_kv/status_macros.h"
 

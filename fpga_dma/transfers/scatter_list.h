@@ -13,8 +13,8 @@
 // The kernel copies runs of beats from one memory to another, so with its two
 // sides exchanged it gathers.
 
-#ifndef PAGED_KV_FPGA_DMA_SCATTER_LIST_H_
-#define PAGED_KV_FPGA_DMA_SCATTER_LIST_H_
+#ifndef PAGED_KV_FPGA_DMA_TRANSFERS_SCATTER_LIST_H_
+#define PAGED_KV_FPGA_DMA_TRANSFERS_SCATTER_LIST_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -83,4 +83,4 @@ class ScatterList {
 
 }  // namespace paged_kv::fpga_dma
 
-#endif  // PAGED_KV_FPGA_DMA_SCATTER_LIST_H_
+#endif  // PAGED_KV_FPGA_DMA_TRANSFERS_SCATTER_LIST_H_

@@ -1,8 +1,8 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PAGED_KV_FPGA_DMA_STAGING_RING_H_
-#define PAGED_KV_FPGA_DMA_STAGING_RING_H_
+#ifndef PAGED_KV_FPGA_DMA_TRANSFERS_STAGING_RING_H_
+#define PAGED_KV_FPGA_DMA_TRANSFERS_STAGING_RING_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include "fpga_dma/device.h"
 #include "fpga_dma/device_types.h"
 #include "fpga_dma/owned_slab.h"
-#include "fpga_dma/scatter_list.h"
+#include "fpga_dma/transfers/scatter_list.h"
 
 namespace paged_kv::fpga_dma {
 
@@ -69,4 +69,4 @@ class StagingRing {
 
 }  // namespace paged_kv::fpga_dma
 
-#endif  // PAGED_KV_FPGA_DMA_STAGING_RING_H_
+#endif  // PAGED_KV_FPGA_DMA_TRANSFERS_STAGING_RING_H_

@@ -1,7 +1,7 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "fpga_dma/scatter_list.h"
+#include "fpga_dma/transfers/scatter_list.h"
 
 #include <cstring>
 

@@ -1,15 +1,15 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PAGED_KV_FPGA_DMA_TRANSFER_ORDER_H_
-#define PAGED_KV_FPGA_DMA_TRANSFER_ORDER_H_
+#ifndef PAGED_KV_FPGA_DMA_TRANSFERS_TRANSFER_ORDER_H_
+#define PAGED_KV_FPGA_DMA_TRANSFERS_TRANSFER_ORDER_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
-#include "fpga_dma/transfer.h"
+#include "fpga_dma/transfers/transfer.h"
 
 namespace paged_kv::fpga_dma {
 
@@ -62,4 +62,4 @@ class TransferOrder {
 
 }  // namespace paged_kv::fpga_dma
 
-#endif  // PAGED_KV_FPGA_DMA_TRANSFER_ORDER_H_
+#endif  // PAGED_KV_FPGA_DMA_TRANSFERS_TRANSFER_ORDER_H_

@@ -1,8 +1,8 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PAGED_KV_FPGA_DMA_THREAD_SAFE_TRANSFER_QUEUE_H_
-#define PAGED_KV_FPGA_DMA_THREAD_SAFE_TRANSFER_QUEUE_H_
+#ifndef PAGED_KV_FPGA_DMA_TRANSFERS_THREAD_SAFE_TRANSFER_QUEUE_H_
+#define PAGED_KV_FPGA_DMA_TRANSFERS_THREAD_SAFE_TRANSFER_QUEUE_H_
 
 #include <algorithm>
 #include <mutex>
@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "fpga_dma/transfer_queue.h"
+#include "fpga_dma/transfers/transfer_queue.h"
 
 namespace paged_kv::fpga_dma {
 
@@ -94,4 +94,4 @@ class ThreadSafeTransferQueue {
 
 }  // namespace paged_kv::fpga_dma
 
-#endif  // PAGED_KV_FPGA_DMA_THREAD_SAFE_TRANSFER_QUEUE_H_
+#endif  // PAGED_KV_FPGA_DMA_TRANSFERS_THREAD_SAFE_TRANSFER_QUEUE_H_
