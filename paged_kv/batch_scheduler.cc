@@ -15,6 +15,7 @@
 #include "paged_kv/batch_scheduler_completion.h"
 #include "paged_kv/batch_scheduler_intake.h"
 #include "paged_kv/batch_scheduler_lifecycle.h"
+#include "paged_kv/batch_scheduler_speculation.h"
 #include "paged_kv/batch_scheduler_state.h"
 #include "paged_kv/batch_scheduler_state_check.h"
 #include "paged_kv/batch_scheduler_step_builder.h"
@@ -120,6 +121,13 @@ absl::Status BatchScheduler::Finish(RequestId id, uint32_t sample) {
   }
   internal::EndSample(&state, ref, FinishReason::kStopped);
   return absl::OkStatus();
+}
+
+absl::Status BatchScheduler::Propose(RequestId id, uint32_t sample,
+                                     absl::Span<const TokenId> drafts) {
+  PAGED_KV_ASSIGN_OR_RETURN(const SampleRef ref,
+                            FindSample(core_->state, id, sample));
+  return internal::ProposeDrafts(&core_->state, ref, drafts);
 }
 
 absl::StatusOr<ScheduledStep> BatchScheduler::Schedule() {

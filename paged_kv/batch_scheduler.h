@@ -53,8 +53,13 @@ struct WorkItem {
   // being sampled by a step in flight. Valid until the step is completed or the
   // request is taken, whichever is first.
   absl::Span<const TokenId> tokens;
+  // Guesses of the tokens behind the new ones (Propose()): rows to compute
+  // behind them, which PlannedSequence::lookahead counts and page tables and
+  // slot mappings include. Valid as long as `tokens`.
+  absl::Span<const TokenId> drafts;
   // Tokens to sample behind the last new one: 0 inside a prompt, else 1; at
-  // the end of a prompt one for each sample, in their order.
+  // the end of a prompt one for each sample, in their order. With drafts, one
+  // behind the last new token and one behind each draft.
   uint32_t outputs = 0;
 };
 
@@ -65,6 +70,7 @@ struct ScheduledStep {
   absl::Span<const WorkItem> items;
   uint32_t outputs = 0;  // tokens that Complete() expects
   TokenCount new_tokens;
+  TokenCount draft_tokens;
 
   // No step was made: there is no request, or all wait for steps or transfers
   // in flight.
@@ -120,6 +126,20 @@ class BatchScheduler {
   // string, say). FailedPrecondition if it has no output yet or has ended.
   absl::Status Finish(RequestId id, uint32_t sample);
 
+  // Guesses of the next outputs of a sample that has output (speculative
+  // decoding, Leviathan et al. 2023, arXiv:2211.17192). Its next decode checks
+  // as many of them as max_draft_tokens, what it may still generate and what
+  // the step has left over allow, unless memory is short: drafts never cost
+  // anybody a token or a block. They replace those proposed before and are
+  // forgotten with the next output. Where steps are scheduled ahead they help
+  // only a sample whose last output is known when its decode is scheduled.
+  //
+  // What is generated does not change: an output counts as long as the draft
+  // before it is what was sampled there. FailedPrecondition if the sample has
+  // no output yet, has ended, or is in flight. NotFound if unknown.
+  absl::Status Propose(RequestId id, uint32_t sample,
+                       absl::Span<const TokenId> drafts);
+
   // Makes and commits the next step. FailedPrecondition: max_steps_in_flight
   // are in flight. ResourceExhausted: requests are there, nothing is in flight
   // and yet nothing can run, because others hold the cache's blocks.
@@ -127,7 +147,8 @@ class BatchScheduler {
 
   // The step has run: retires it and hands over what it sampled, the items'
   // outputs one after the other. Tokens of requests that have meanwhile ended
-  // are ignored, but must be there. Steps complete in the order in which they
+  // are ignored, but must be there; so are those behind the first one that
+  // differs from its draft. Steps complete in the order in which they
   // were scheduled; FailedPrecondition otherwise, InvalidArgument if
   // tokens.size() != ScheduledStep::outputs. NotFound if others have freed a
   // sequence of the step; the rest of it is done nevertheless.

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "paged_kv/batch_scheduler_lifecycle.h"
+#include "paged_kv/batch_scheduler_speculation.h"
 #include "paged_kv/check.h"
 #include "paged_kv/status_macros.h"
 
@@ -21,17 +22,20 @@ namespace {
 
 using Phase = SampleState::Phase;
 
-// Why a sample would end with `token` as its next output; kUnfinished if it
-// would not.
-FinishReason EndsWith(const RequestState& request, const SampleState& sample,
+// Why a sample would end with `token` as its output behind `outputs` others;
+// kUnfinished if it would not.
+FinishReason EndsWith(const RequestState& request, size_t outputs,
                       TokenId token) {
   if (std::find(request.stop_tokens.begin(), request.stop_tokens.end(),
                 token) != request.stop_tokens.end()) {
     return FinishReason::kStopToken;
   }
-  const size_t outputs = sample.tokens.size() + 1 - request.prompt_tokens;
-  return outputs == request.max_output_tokens ? FinishReason::kMaxTokens
-                                              : FinishReason::kUnfinished;
+  return outputs + 1 == request.max_output_tokens ? FinishReason::kMaxTokens
+                                                  : FinishReason::kUnfinished;
+}
+
+size_t OutputsOf(const RequestState& request, const SampleState& sample) {
+  return sample.tokens.size() - request.prompt_tokens;
 }
 
 // Hands a sample its next output.
@@ -39,17 +43,20 @@ absl::Status AddOutput(SchedulerState* state, SampleRef ref, TokenId token) {
   RequestState& request = state->requests.at(ref.request);
   SampleState& sample = request.samples[ref.sample];
   if (sample.phase == Phase::kEnded) return absl::OkStatus();
-  const FinishReason end = EndsWith(request, sample, token);
+  const FinishReason end = EndsWith(request, OutputsOf(request, sample), token);
   const uint32_t place = static_cast<uint32_t>(sample.tokens.size());
   PAGED_KV_CHECK(place < sample.tokens.capacity());
   sample.tokens.push_back(token);
+  sample.drafts.clear();
   ++state->stats.output_tokens;
   if (request.timing.first_token == absl::InfiniteFuture()) {
     request.timing.first_token = state->Now();
   }
   absl::Status status;
-  // The next step, already in flight, was planned without the value.
-  if (sample.phase == Phase::kRunning && sample.scheduled > place) {
+  // The next step, already in flight, was planned without the value. That of
+  // an accepted draft is known.
+  if (sample.phase == Phase::kRunning && sample.scheduled > place &&
+      sample.known == place) {
     status = state->cache->SetTokens(sample.sequence, TokenPos(place),
                                      absl::MakeConstSpan(&token, 1));
     sample.known = place + 1;
@@ -66,9 +73,7 @@ void ForkSamples(SchedulerState* state, uint32_t slot,
   const SampleState& trunk = request.samples[0];
   for (uint32_t i = 1; i < request.num_samples(); ++i) {
     SampleState& sample = request.samples[i];
-    if (EndsWith(request, sample, tokens[i]) != FinishReason::kUnfinished) {
-      continue;
-    }
+    if (EndsWith(request, 0, tokens[i]) != FinishReason::kUnfinished) continue;
     if (trunk.phase == Phase::kRunning) {
       const absl::StatusOr<SequenceId> fork =
           state->cache->Fork(trunk.sequence);
@@ -95,6 +100,43 @@ SampleState* OwnerOf(SchedulerState* state, const ItemOwner& owner) {
 void LeaveFlight(const WorkItem& item, SampleState* sample) {
   --sample->items_in_flight;
   if (item.outputs > 0) --sample->outputs_in_flight;
+  if (!item.drafts.empty()) sample->drafts_in_flight = 0;
+}
+
+// Outputs that count, of `tokens` [drafts + 1]: those up to the first one that
+// ends the sample or is not what its draft guessed.
+uint32_t CountOutputs(const RequestState& request, const SampleState& sample,
+                      absl::Span<const TokenId> drafts,
+                      absl::Span<const TokenId> tokens) {
+  const size_t before = OutputsOf(request, sample);
+  uint32_t i = 0;
+  while (i < drafts.size() && tokens[i] == drafts[i] &&
+         EndsWith(request, before + i, tokens[i]) ==
+             FinishReason::kUnfinished) {
+    ++i;
+  }
+  return i + 1;
+}
+
+// An item with drafts has run. `tokens` [item.outputs].
+absl::Status CompleteDrafts(SchedulerState* state, const WorkItem& item,
+                            SampleRef ref, absl::Span<const TokenId> tokens) {
+  RequestState& request = state->requests.at(ref.request);
+  const SampleState& sample = request.samples[ref.sample];
+  const uint32_t outputs = CountOutputs(request, sample, item.drafts, tokens);
+  const uint32_t accepted = outputs - 1;
+  request.costs.drafted_tokens += item.drafts.size();
+  request.costs.accepted_tokens += accepted;
+  state->stats.drafted_tokens += item.drafts.size();
+  state->stats.accepted_tokens += accepted;
+  absl::Status status;
+  if (sample.phase == Phase::kRunning) {
+    status = KeepDrafts(state, ref, item.drafts, accepted);
+  }
+  for (const TokenId token : tokens.first(outputs)) {
+    status.Update(AddOutput(state, ref, token));
+  }
+  return status;
 }
 
 // Takes note of an item that has run. `tokens` [item.outputs]: its outputs.
@@ -116,6 +158,7 @@ absl::Status CompleteItem(SchedulerState* state, const WorkItem& item,
     }
     return absl::OkStatus();
   }
+  if (!item.drafts.empty()) return CompleteDrafts(state, item, ref, tokens);
   if (request.forked) return AddOutput(state, ref, tokens[0]);
   ForkSamples(state, ref.request, tokens);
   absl::Status status;

@@ -22,10 +22,7 @@ void ReleaseSequence(SchedulerState* state, SampleRef ref) {
   // nothing left to give back.
   state->cache->Free(sample.sequence).IgnoreError();
   state->running.Erase(state->requests.Ranked(ref));
-  state->last_release =
-      state->steps.empty() ? StepId(0) : state->steps.newest().id;
-  state->admission_open = true;
-  state->device_open = true;
+  NoteRelease(state);
   sample.sequence = SequenceId();
   sample.place = SampleState::Place::kHost;
   sample.leaving = false;
@@ -55,6 +52,13 @@ void FinishRequest(SchedulerState* state, uint32_t slot) {
 }
 
 }  // namespace
+
+void NoteRelease(SchedulerState* state) {
+  state->last_release =
+      state->steps.empty() ? StepId(0) : state->steps.newest().id;
+  state->admission_open = true;
+  state->device_open = true;
+}
 
 void EnqueueSample(SchedulerState* state, SampleRef ref) {
   SampleState& sample = state->requests.at(ref);

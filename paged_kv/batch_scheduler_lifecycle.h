@@ -23,6 +23,9 @@
 
 namespace paged_kv::internal {
 
+// Notes that blocks were given back, which others may have waited for.
+void NoteRelease(SchedulerState* state);
+
 // Puts an unborn sample into the queue.
 void EnqueueSample(SchedulerState* state, SampleRef ref);
 

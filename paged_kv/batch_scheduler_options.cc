@@ -42,6 +42,9 @@ absl::Status Validate(const BatchSchedulerOptions& options,
   PAGED_KV_RETURN_IF_ERROR(CheckRange("max_steps_in_flight",
                                       options.max_steps_in_flight, 1,
                                       cache_options.max_steps_in_flight));
+  PAGED_KV_RETURN_IF_ERROR(CheckRange("max_draft_tokens",
+                                      options.max_draft_tokens, 0,
+                                      options.max_batch_tokens - 1));
   if (options.decode_tier == Tier::kDevice &&
       cache_options.device.pages == BlockCount(0)) {
     return absl::InvalidArgumentError(

@@ -31,6 +31,9 @@ struct BatchSchedulerOptions {
   // schedule a decode before the token that it reads is known. At most the
   // cache's max_steps_in_flight.
   uint32_t max_steps_in_flight = 1;
+  // Drafts that one decode checks (BatchScheduler::Propose); 0: none. Less than
+  // max_batch_tokens.
+  uint32_t max_draft_tokens = 0;
 
   // ---- Behaviour ----
 

@@ -64,9 +64,12 @@ struct RequestTiming {
 struct RequestCosts {
   uint32_t cached_tokens = 0;  // of the prompt, at its first admission
   uint32_t preemptions = 0;
-  uint64_t computed_tokens = 0;    // scheduled, recomputed ones included
+  uint64_t computed_tokens = 0;    // scheduled, recomputed ones included and
+                                   //   drafts not
   uint64_t recomputed_tokens = 0;  // of these, a second time
   uint32_t prefix_wait_steps = 0;
+  uint64_t drafted_tokens = 0;   // checked by decodes that completed
+  uint64_t accepted_tokens = 0;  // of these, right
 };
 
 struct SampleResult {

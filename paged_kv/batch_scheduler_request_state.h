@@ -58,6 +58,12 @@ struct SampleState {
   uint32_t items_in_flight = 0;
   uint32_t outputs_in_flight = 0;
 
+  // Guesses of the next outputs; gone with the next output. Room for all is
+  // reserved. While a step checks some of them nothing else of the sample can
+  // be scheduled, since nobody knows how long it will be.
+  std::vector<TokenId> drafts;
+  uint32_t drafts_in_flight = 0;
+
   uint32_t computed_before = 0;  // tokens whose K/V it once had
   uint32_t preemptions = 0;
   uint32_t stalls_in_a_row = 0;
@@ -124,6 +130,7 @@ struct RequestState {
       return false;
     }
     if (!forked && s.outputs_in_flight > 0) return false;
+    if (s.drafts_in_flight > 0) return false;
     return max_output_tokens == 0 || !AllOutputsPlanned(s);
   }
 

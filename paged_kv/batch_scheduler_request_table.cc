@@ -54,7 +54,8 @@ void CopyExtras(KeyExtras extras, RequestState* request) {
 
 }  // namespace
 
-RequestTable::RequestTable(uint32_t max_requests) : requests_(max_requests) {
+RequestTable::RequestTable(uint32_t max_requests, uint32_t max_draft_tokens)
+    : max_draft_tokens_(max_draft_tokens), requests_(max_requests) {
   free_.reserve(max_requests);
   for (uint32_t slot = max_requests; slot-- > 0;) free_.push_back(slot);
   slots_.reserve(max_requests);
@@ -95,6 +96,7 @@ uint32_t RequestTable::Insert(const GenerationRequest& request) {
   for (SampleState& sample : state.samples) {
     sample.tokens.reserve(request.prompt.size() + request.max_output_tokens);
     sample.tokens.assign(request.prompt.begin(), request.prompt.end());
+    sample.drafts.reserve(max_draft_tokens_);
   }
   state.forked = request.samples == 1;
   state.ended_samples = 0;

@@ -22,7 +22,8 @@ class RequestTable {
  public:
   static constexpr uint32_t kNone = 0xFFFFFFFF;
 
-  explicit RequestTable(uint32_t max_requests);
+  // `max_draft_tokens`: drafts that a sample keeps.
+  explicit RequestTable(uint32_t max_requests, uint32_t max_draft_tokens = 0);
 
   // ResourceExhausted if full, AlreadyExists if the id is known.
   absl::Status CheckRoomFor(RequestId id) const;
@@ -56,6 +57,7 @@ class RequestTable {
   absl::Status CheckInvariants() const;
 
  private:
+  const uint32_t max_draft_tokens_;
   std::vector<RequestState> requests_;
   std::vector<uint32_t> free_;  // slots, last taken first
   absl::flat_hash_map<RequestId, uint32_t> slots_;

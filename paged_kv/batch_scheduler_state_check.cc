@@ -124,6 +124,10 @@ absl::Status CheckSequence(const SchedulerState& state,
                   ", in the cache ", info.tokens.value(), ", ",
                   info.written.value(), ", ", info.known.value());
   }
+  if (info.lookahead.value() != sample.drafts_in_flight) {
+    return Broken(request, index, sample.drafts_in_flight,
+                  " drafts in flight, in the cache ", info.lookahead.value());
+  }
   PAGED_KV_ASSIGN_OR_RETURN(const absl::Span<const TokenId> values,
                             state.cache->Tokens(sample.sequence));
   if (values.size() > sample.tokens.size() ||
@@ -188,6 +192,10 @@ absl::Status CheckSample(const SchedulerState& state,
                     request.max_output_tokens);
     }
   }
+  if (sample.drafts.size() > state.options.max_draft_tokens) {
+    return Broken(request, index, sample.drafts.size(), " drafts, at most ",
+                  state.options.max_draft_tokens);
+  }
   if (sample.phase == Phase::kRunning) {
     if (sample.written > sample.scheduled ||
         sample.scheduled > sample.Length()) {
@@ -212,6 +220,7 @@ absl::Status CheckInFlight(const SchedulerState& state) {
   struct Counts {
     uint32_t items = 0;
     uint32_t outputs = 0;
+    size_t drafts = 0;
   };
   absl::flat_hash_map<uint64_t, Counts> counts;
   for (size_t i = 0; i < state.steps.size(); ++i) {
@@ -223,6 +232,7 @@ absl::Status CheckInFlight(const SchedulerState& state) {
       Counts& of_sample = counts[Key(owner.ref)];
       ++of_sample.items;
       of_sample.outputs += step.items[j].outputs > 0 ? 1 : 0;
+      of_sample.drafts += step.items[j].drafts.size();
     }
   }
   for (uint32_t slot = 0; slot < state.requests.slots(); ++slot) {
@@ -232,10 +242,12 @@ absl::Status CheckInFlight(const SchedulerState& state) {
       const SampleState& sample = request.samples[i];
       const Counts found = counts[Key({slot, i})];
       if (found.items != sample.items_in_flight ||
-          found.outputs != sample.outputs_in_flight) {
-        return Broken(request, i, sample.items_in_flight, " items and ",
-                      sample.outputs_in_flight, " outputs in flight; steps ",
-                      "have ", found.items, " and ", found.outputs);
+          found.outputs != sample.outputs_in_flight ||
+          found.drafts != sample.drafts_in_flight) {
+        return Broken(request, i, sample.items_in_flight, " items, ",
+                      sample.outputs_in_flight, " outputs and ",
+                      sample.drafts_in_flight, " drafts in flight; steps have ",
+                      found.items, ", ", found.outputs, " and ", found.drafts);
       }
     }
   }

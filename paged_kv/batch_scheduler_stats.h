@@ -27,9 +27,12 @@ struct BatchSchedulerStats {
 
   uint64_t steps = 0;
   uint64_t abandoned_steps = 0;    // of these, by AbandonStepsInFlight()
-  uint64_t computed_tokens = 0;    // scheduled, recomputed ones included
+  uint64_t computed_tokens = 0;    // scheduled, recomputed ones included and
+                                   //   drafts not
   uint64_t recomputed_tokens = 0;  // of these, a second time
   uint64_t output_tokens = 0;      // handed over by Complete()
+  uint64_t drafted_tokens = 0;     // checked by decodes that completed
+  uint64_t accepted_tokens = 0;    // of these, right
 
   uint64_t preemptions = 0;      // swaps included
   uint32_t max_preemptions = 0;  // of one sequence

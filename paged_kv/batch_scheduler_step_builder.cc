@@ -17,6 +17,7 @@
 #include "paged_kv/batch_scheduler_device.h"
 #include "paged_kv/batch_scheduler_lifecycle.h"
 #include "paged_kv/batch_scheduler_preemption.h"
+#include "paged_kv/batch_scheduler_speculation.h"
 #include "paged_kv/check.h"
 #include "paged_kv/status_macros.h"
 
@@ -61,6 +62,7 @@ absl::StatusOr<std::optional<ScheduledStep>> StepBuilder::TryToBuild() {
   if (draft_.empty() || plan.view().sequences.empty()) {
     return std::optional<ScheduledStep>();
   }
+  PAGED_KV_RETURN_IF_ERROR(AddDrafts(&plan));
   PAGED_KV_ASSIGN_OR_RETURN(const ScheduledStep step, Commit(std::move(plan)));
   return std::optional<ScheduledStep>(step);
 }
@@ -103,6 +105,15 @@ absl::StatusOr<StepPlan> StepBuilder::PlanRunning() {
     draft_.Erase(*relief.victim);
     if (relief.kind != Relief::Kind::kNow) may_preempt = false;
   }
+}
+
+absl::Status StepBuilder::AddDrafts(StepPlan* plan) {
+  if (crowded_ || !ChooseDrafts(*state_, &draft_)) return absl::OkStatus();
+  PAGED_KV_ASSIGN_OR_RETURN(*plan, draft_.Plan());
+  if (draft_.AllFit()) return absl::OkStatus();
+  for (size_t i = 0; i < draft_.size(); ++i) draft_.SetDrafts(i, 0);
+  PAGED_KV_ASSIGN_OR_RETURN(*plan, draft_.Plan());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<RankedSample>> StepBuilder::BestWithoutRoom()
@@ -172,7 +183,8 @@ absl::StatusOr<ScheduledStep> StepBuilder::Commit(StepPlan plan) {
   }
   ++state_->stats.steps;
   state_->stats.computed_tokens += step.new_tokens.value();
-  return ScheduledStep{id, step.items, step.outputs, step.new_tokens};
+  return ScheduledStep{id, step.items, step.outputs, step.new_tokens,
+                       step.draft_tokens};
 }
 
 void StepBuilder::Record(const PlannedSequence& planned, StepInFlight* step) {
@@ -201,10 +213,14 @@ void StepBuilder::Record(const PlannedSequence& planned, StepInFlight* step) {
   item.tokens = absl::MakeConstSpan(sample.tokens)
                     .subspan(known_first, known_end - known_first);
   item.outputs = end == sample.Length() ? request.OutputsAtEnd() : 0;
+  item.drafts = absl::MakeConstSpan(sample.drafts)
+                    .first(draft_.item(planned.request).drafts);
+  item.outputs += static_cast<uint32_t>(item.drafts.size());
   step->items.push_back(item);
   step->owners.push_back({ref, request.generation});
   step->outputs += item.outputs;
   step->new_tokens += item.new_tokens;
+  step->draft_tokens += planned.lookahead;
 
   const uint32_t again = first < sample.computed_before
                              ? std::min(end, sample.computed_before) - first
@@ -216,6 +232,7 @@ void StepBuilder::Record(const PlannedSequence& planned, StepInFlight* step) {
   sample.known = std::max(sample.known, known_end);
   ++sample.items_in_flight;
   sample.outputs_in_flight += item.outputs > 0 ? 1 : 0;
+  sample.drafts_in_flight = static_cast<uint32_t>(item.drafts.size());
   sample.stalls_in_a_row = 0;
   sample.lacks_pages = false;
 }

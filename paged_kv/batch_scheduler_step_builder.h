@@ -35,6 +35,8 @@ class StepBuilder {
   void DraftRunning();
   // Plans the draft; preempts until everybody fits or has to pause.
   absl::StatusOr<StepPlan> PlanRunning();
+  // Lets decodes check drafts with what the step has left.
+  absl::Status AddDrafts(StepPlan* plan);
   // The best-ranked item without room; nullopt if there is none. An error is
   // one that waiting would not cure.
   absl::StatusOr<std::optional<RankedSample>> BestWithoutRoom() const;

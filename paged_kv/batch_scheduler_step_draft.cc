@@ -40,6 +40,7 @@ void StepDraft::MakeRequest(const DraftItem& item, StepRequest* request) const {
   const SampleState& sample = owner.samples[item.ref.sample];
   *request = StepRequest{};
   request->new_tokens = TokenCount(item.tokens);
+  request->lookahead = TokenCount(item.drafts);
   const absl::Span<const TokenId> tokens = absl::MakeConstSpan(sample.tokens);
   if (sample.phase == SampleState::Phase::kWaiting) {
     request->kind = StepRequest::Kind::kAdmit;
@@ -67,6 +68,12 @@ bool StepDraft::EraseLacking(Shortage shortage) {
   const bool erased = kept < items_.size();
   items_.resize(kept);
   return erased;
+}
+
+bool StepDraft::AllFit() const {
+  return std::all_of(outcomes_.begin(),
+                     outcomes_.begin() + static_cast<ptrdiff_t>(items_.size()),
+                     [](const absl::Status& outcome) { return outcome.ok(); });
 }
 
 void StepDraft::EraseStopped() {

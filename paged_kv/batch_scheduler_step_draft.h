@@ -21,6 +21,7 @@ namespace paged_kv::internal {
 struct DraftItem {
   SampleRef ref;
   uint32_t tokens = 0;  // to compute
+  uint32_t drafts = 0;  // of the sample's, to check behind them
 };
 
 // Whether the K/V that a running sample's next step reads is where that runs.
@@ -38,6 +39,8 @@ class StepDraft {
   // Keeps the first `size` items.
   void Truncate(size_t size) { items_.resize(size); }
   void Erase(SampleRef ref);
+  // Drafts that an item checks. REQUIRES: i < size().
+  void SetDrafts(size_t i, uint32_t drafts) { items_[i].drafts = drafts; }
 
   // Erases those that lacked `shortage` in the last Plan(); false if none did.
   bool EraseLacking(Shortage shortage);
@@ -60,6 +63,8 @@ class StepDraft {
 
   // OK if item i had room in the last Plan() or Probe().
   const absl::Status& outcome(size_t i) const { return outcomes_[i]; }
+  // Every item had.
+  bool AllFit() const;
 
  private:
   void MakeRequest(const DraftItem& item, StepRequest* request) const;

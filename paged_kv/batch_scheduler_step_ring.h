@@ -28,6 +28,7 @@ struct StepInFlight {
   std::vector<ItemOwner> owners;  // parallel to items
   uint32_t outputs = 0;
   TokenCount new_tokens;
+  TokenCount draft_tokens;
 };
 
 // The steps scheduled and not completed, oldest first. Allocates nothing after
@@ -61,6 +62,7 @@ class StepRing {
     step.owners.clear();
     step.outputs = 0;
     step.new_tokens = TokenCount(0);
+    step.draft_tokens = TokenCount(0);
     return step;
   }
   void PopOldest() {

@@ -83,8 +83,40 @@ TEST(BatchSchedulerAllocationTest, DecodeStepsAllocateNothing) {
   }
 }
 
-// The same on a device with room for `sequences`, while `parked` others wait in
-// host memory for room there.
+// Every decode checks drafts, the first of which is right.
+TEST(BatchSchedulerAllocationTest, CheckingDraftsAllocatesNothing) {
+  constexpr uint32_t kSequences = 8;
+  BatchSchedulerOptions options = PlainOptions();
+  options.max_draft_tokens = 3;
+  SchedulerRig rig(SmallCache(kSequences * 64, 4), options);
+  for (uint32_t id = 0; id < kSequences; ++id) {
+    ASSERT_TRUE(rig.Submit(id, 60, 190).ok());
+  }
+  const std::vector<TokenId> drafts = {1, 2, 2};
+  const std::vector<TokenId> sampled(kSequences * 4, 1);
+  const auto step = [&] {
+    for (uint32_t id = 0; id < kSequences; ++id) {
+      rig->Propose(RequestId(id), 0, drafts).IgnoreError();
+    }
+    const auto scheduled = rig->Schedule();
+    if (!scheduled.ok() || scheduled->items.size() != kSequences) std::abort();
+    if (!rig->Complete(scheduled->id,
+                       absl::MakeConstSpan(sampled).first(scheduled->outputs))
+             .ok()) {
+      std::abort();
+    }
+  };
+  // The first proposals are refused, with a message.
+  for (int i = 0; i < 4; ++i) step();
+  const uint64_t before = allocations;
+  for (int i = 0; i < 50; ++i) step();
+  EXPECT_EQ(allocations - before, 0u);
+  EXPECT_EQ(rig->Stats().drafted_tokens, 53u * kSequences * 3);
+  EXPECT_EQ(rig->Stats().accepted_tokens, 53u * kSequences);
+}
+
+// Plain decodes on a device with room for `sequences`, while `parked` others
+// wait in host memory for room there.
 uint64_t CountDeviceDecode(uint32_t sequences, uint32_t parked, int steps) {
   BatchSchedulerOptions options = PlainOptions();
   options.decode_tier = Tier::kDevice;

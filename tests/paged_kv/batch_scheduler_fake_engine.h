@@ -97,6 +97,52 @@ class TokenHistory {
   std::vector<uint64_t> hashes_;
 };
 
+// The history with drafts behind it, as the step that checks them sees it.
+inline TokenHistory WithDrafts(TokenHistory history,
+                               absl::Span<const TokenId> drafts) {
+  for (TokenId draft : drafts) history.Append(draft);
+  return history;
+}
+
+// Appends what an item samples to `sampled` and, as far as it counts, to the
+// histories [samples] of its request.
+inline void SampleItem(const WorkItem& item, absl::Span<const TokenId> drafts,
+                       std::vector<TokenHistory>* histories,
+                       std::vector<TokenId>* sampled) {
+  if (drafts.empty()) {
+    for (uint32_t k = 0; k < item.outputs; ++k) {
+      const uint32_t sample = item.outputs == 1 ? item.sample : k;
+      TokenHistory& history = (*histories)[sample];
+      sampled->push_back(history.Next(item.request, sample));
+      history.Append(sampled->back());
+    }
+    return;
+  }
+  TokenHistory& history = (*histories)[item.sample];
+  TokenHistory seen = history;
+  bool counts = true;
+  for (size_t i = 0; i <= drafts.size(); ++i) {
+    const TokenId token = seen.Next(item.request, item.sample);
+    sampled->push_back(token);
+    if (counts) history.Append(token);
+    if (i == drafts.size()) break;
+    counts = counts && token == drafts[i];
+    seen.Append(drafts[i]);
+  }
+}
+
+// `count` guesses of what follows, right but for those from `wrong` on.
+inline std::vector<TokenId> Guess(TokenHistory history, RequestId id,
+                                  uint32_t sample, size_t count, size_t wrong) {
+  std::vector<TokenId> drafts;
+  while (drafts.size() < count) {
+    const TokenId next = history.Next(id, sample);
+    drafts.push_back(drafts.size() < wrong ? next : (next + 1) % 64);
+    history.Append(drafts.back());
+  }
+  return drafts;
+}
+
 // The output that a sample must have if nobody stops it.
 inline std::vector<TokenId> ExpectedOutput(const TestRequest& request,
                                            uint32_t sample) {
@@ -141,6 +187,14 @@ class FakeEngine {
     return absl::OkStatus();
   }
 
+  // Proposes drafts of which the first `right` are, and then `wrong` are not.
+  absl::Status Propose(RequestId id, uint32_t sample, size_t right,
+                       size_t wrong) {
+    const TokenHistory& history = histories_[id][sample];
+    return scheduler_->Propose(
+        id, sample, Guess(history, id, sample, right + wrong, right));
+  }
+
   size_t in_flight() const { return launched_.size(); }
 
   // Schedules a step and reads its tables, as an engine does before it
@@ -154,6 +208,7 @@ class FakeEngine {
     launched.items.assign(step.items.begin(), step.items.end());
     for (const WorkItem& item : step.items) {
       launched.inputs.emplace_back(item.tokens.begin(), item.tokens.end());
+      launched.drafts.emplace_back(item.drafts.begin(), item.drafts.end());
     }
     PAGED_KV_ASSIGN_OR_RETURN(const StepView view, cache_->View(step.id));
     launched.copies.assign(view.copies.begin(), view.copies.end());
@@ -219,6 +274,7 @@ class FakeEngine {
     uint32_t outputs = 0;
     std::vector<WorkItem> items;
     std::vector<std::vector<TokenId>> inputs;  // known values, per item
+    std::vector<std::vector<TokenId>> drafts;  // per item
     std::vector<BlockCopy> copies;
     std::vector<Tables> tables;  // per group
   };
@@ -233,7 +289,8 @@ class FakeEngine {
     t.first.resize(size.sequences);
     uint32_t rows = 0;
     for (const WorkItem& item : launched->items) {
-      rows += item.new_tokens.value();
+      rows +=
+          item.new_tokens.value() + static_cast<uint32_t>(item.drafts.size());
     }
     t.slots.resize(rows);
     PAGED_KV_ASSIGN_OR_RETURN(
@@ -263,9 +320,10 @@ class FakeEngine {
       size_t row = 0;
       for (size_t i = 0; i < step.items.size(); ++i) {
         const WorkItem& item = step.items[i];
-        const TokenHistory& history = HistoryOf(item);
+        const TokenHistory history = HistoryOf(step, i);
         const size_t first = item.first_new.value();
-        for (size_t j = 0; j < item.new_tokens.value(); ++j) {
+        const size_t rows = item.new_tokens.value() + step.drafts[i].size();
+        for (size_t j = 0; j < rows; ++j) {
           if (first + j >= history.tokens().size()) {
             return Wrong(item, "computes a token that nobody sampled");
           }
@@ -287,8 +345,9 @@ class FakeEngine {
       const PageTable& table = step.tables[g].csr;
       for (size_t i = 0; i < step.items.size(); ++i) {
         const WorkItem& item = step.items[i];
-        const TokenHistory& history = HistoryOf(item);
-        const size_t end = item.first_new.value() + item.new_tokens.value();
+        const TokenHistory history = HistoryOf(step, i);
+        const size_t end = item.first_new.value() + item.new_tokens.value() +
+                           step.drafts[i].size();
         if (table.SequenceTokens(i) != static_cast<int64_t>(end)) {
           return Wrong(item, "has a page table of another length");
         }
@@ -325,19 +384,17 @@ class FakeEngine {
 
   std::vector<TokenId> Sample(const Launched& step) {
     std::vector<TokenId> sampled;
-    for (const WorkItem& item : step.items) {
-      for (uint32_t k = 0; k < item.outputs; ++k) {
-        const uint32_t sample = item.outputs == 1 ? item.sample : k;
-        TokenHistory& history = histories_[item.request][sample];
-        sampled.push_back(history.Next(item.request, sample));
-        history.Append(sampled.back());
-      }
+    for (size_t i = 0; i < step.items.size(); ++i) {
+      const WorkItem& item = step.items[i];
+      SampleItem(item, step.drafts[i], &histories_[item.request], &sampled);
     }
     return sampled;
   }
 
-  const TokenHistory& HistoryOf(const WorkItem& item) {
-    return histories_[item.request][item.sample];
+  // Of an item, its drafts included.
+  TokenHistory HistoryOf(const Launched& step, size_t i) {
+    const WorkItem& item = step.items[i];
+    return WithDrafts(histories_[item.request][item.sample], step.drafts[i]);
   }
 
   static absl::Status Wrong(const WorkItem& item, const std::string& what) {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random traffic against small pools: arrivals, cancellations, early stops,
-// several samples, shared prefixes, one and two steps in flight, engine
-// crashes. Everything is a function of the seed; PAGED_KV_TEST_SEED=n runs only
-// seed n.
+// several samples, shared prefixes, one and two steps in flight, drafts of
+// which some are wrong, engine crashes. Everything is a function of the seed;
+// PAGED_KV_TEST_SEED=n runs only seed n.
 
 #include <algorithm>
 #include <cstdint>
@@ -97,6 +97,8 @@ class Simulation {
     options.max_chunk_tokens = OneIn(2) ? 0 : Uniform(1, 4);
     options.max_steps_in_flight = Uniform(1, 2);
     options.growth_reserve_tokens = OneIn(2) ? 0 : Uniform(1, 32);
+    options.max_draft_tokens =
+        OneIn(2) ? 0 : std::min(Uniform(1, 6), options.max_batch_tokens - 1);
     switch (Uniform(0, 2)) {
       case 0:
         options.priority_head_start = absl::ZeroDuration();
@@ -223,6 +225,7 @@ class Simulation {
     uint32_t tokens = 0;
     for (const WorkItem& item : engine_->newest_items()) {
       tokens += item.new_tokens.value();
+      tokens += static_cast<uint32_t>(item.drafts.size());
       Seen& seen = seen_.at(item.request);
       if (!seen.first_step.has_value()) {
         seen.first_step = steps_;
@@ -237,6 +240,23 @@ class Simulation {
   void Land() {
     const absl::Status status = engine_->Land();
     ASSERT_TRUE(status.ok()) << status;
+    CheckAll();
+    if (!Failed()) ProposeSome();
+  }
+
+  void ProposeSome() {
+    const uint32_t most = scheduler_->options().max_draft_tokens;
+    if (most == 0) return;
+    for (const auto& [id, seen] : seen_) {
+      if (seen.finished) continue;
+      for (uint32_t i = 0; i < seen.request.samples; ++i) {
+        if (OneIn(3)) continue;
+        const absl::Status status =
+            engine_->Propose(id, i, Uniform(0, most), Uniform(0, 3));
+        ASSERT_TRUE(status.ok() || absl::IsFailedPrecondition(status))
+            << status;
+      }
+    }
     CheckAll();
   }
 
@@ -381,6 +401,8 @@ class Simulation {
       ASSERT_TRUE(seen.finished) << "request " << id << " never ended";
     }
     const BatchSchedulerStats stats = scheduler_->Stats();
+    ASSERT_LE(stats.accepted_tokens, stats.drafted_tokens);
+    ASSERT_LE(stats.accepted_tokens, stats.output_tokens);
     ASSERT_EQ(stats.submitted, seen_.size());
     ASSERT_EQ(stats.finished, seen_.size());
     ASSERT_EQ(stats.waiting + stats.running + stats.untaken + stats.in_flight,
@@ -415,6 +437,8 @@ struct Totals {
   uint32_t max_preemptions = 0;  // of one sequence
   uint64_t stalls = 0;
   uint64_t prefix_waits = 0;
+  uint64_t drafted = 0;
+  uint64_t accepted = 0;
 };
 
 void RunSeed(uint64_t seed, Totals* totals) {
@@ -429,6 +453,8 @@ void RunSeed(uint64_t seed, Totals* totals) {
       std::max(totals->max_preemptions, stats.max_preemptions);
   totals->stalls += stats.stalls;
   totals->prefix_waits += stats.prefix_waits;
+  totals->drafted += stats.drafted_tokens;
+  totals->accepted += stats.accepted_tokens;
 }
 
 TEST(BatchSchedulerSimulationTest, EveryRequestEndsOnceAndRight) {
@@ -448,12 +474,16 @@ TEST(BatchSchedulerSimulationTest, EveryRequestEndsOnceAndRight) {
   EXPECT_GT(totals.preemptions, 1000u);
   EXPECT_GT(totals.stalls, 1000u);
   EXPECT_GT(totals.prefix_waits, 100u);
-  std::printf("%s\n",
-              absl::StrCat(totals.finished, " requests, ", totals.preemptions,
-                           " preemptions, at most ", totals.max_preemptions,
-                           " of one sequence, ", totals.stalls, " pauses, ",
-                           totals.prefix_waits, " waits for a prefix")
-                  .c_str());
+  EXPECT_GT(totals.accepted, 1000u);
+  EXPECT_GT(totals.drafted - totals.accepted, 1000u);
+  std::printf(
+      "%s\n",
+      absl::StrCat(totals.finished, " requests, ", totals.preemptions,
+                   " preemptions, at most ", totals.max_preemptions,
+                   " of one sequence, ", totals.stalls, " pauses, ",
+                   totals.prefix_waits, " waits for a prefix, ",
+                   totals.accepted, " of ", totals.drafted, " drafts accepted")
+          .c_str());
 }
 
 }  // namespace

@@ -147,14 +147,23 @@ TEST_F(SchedulerStateCheckTest, MoreSeatsThanThereAre) {
 }
 
 TEST_F(SchedulerStateCheckTest, ItemsInFlightThatNoStepHas) {
-  ++sample(two_).items_in_flight;
-  ExpectBroken("2 items and 1 outputs in flight; steps have 1 and 1");
-  --sample(two_).items_in_flight;
-  --sample(two_).outputs_in_flight;
-  ExpectBroken("1 items and 0 outputs in flight; steps have 1 and 1");
-  ++sample(two_).outputs_in_flight;
+  SampleState& two = sample(two_);
+  ++two.items_in_flight;
+  ExpectBroken("2 items, 1 outputs and 0 drafts in flight; steps have 1, 1");
+  --two.items_in_flight;
+  --two.outputs_in_flight;
+  ExpectBroken("1 items, 0 outputs and 0 drafts in flight; steps have 1, 1");
+  ++two.outputs_in_flight;
+  two.drafts_in_flight = 2;
+  ExpectBroken("1 outputs and 2 drafts in flight; steps have 1, 1 and 0");
+  two.drafts_in_flight = 0;
   ++request(two_).generation;
-  ExpectBroken("1 items and 1 outputs in flight; steps have 0 and 0");
+  ExpectBroken("1 items, 1 outputs and 0 drafts in flight; steps have 0, 0");
+}
+
+TEST_F(SchedulerStateCheckTest, MoreDraftsThanTheOptionsAllow) {
+  sample(three_).drafts = {1};
+  ExpectBroken("request 3 sample 0: 1 drafts, at most 0");
 }
 
 TEST_F(SchedulerStateCheckTest, TooFewOrTooManyTokens) {

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random traffic against a device that holds a part of what is asked for:
-// transfers end in any order, late, and some fail; requests are cancelled and
-// engines crash meanwhile. Every token read is compared with what the model
-// would have written there, on either tier, and every output with what the
-// request must generate. PAGED_KV_TEST_SEED=n runs only seed n.
+// transfers end in any order, late, and some fail; requests are cancelled,
+// decodes check drafts of which some are wrong, and engines crash meanwhile.
+// Every token read is compared with what the model would have written there, on
+// either tier, and every output with what the request must generate.
+// PAGED_KV_TEST_SEED=n runs only seed n.
 
 #include <algorithm>
 #include <cstdint>
@@ -36,6 +37,8 @@ struct Totals {
   uint64_t failed_requests = 0;
   uint64_t failed_transfers = 0;
   uint64_t downloads_before_steps = 0;
+  uint64_t drafted = 0;
+  uint64_t accepted = 0;
 };
 
 class SwapSimulation {
@@ -61,6 +64,8 @@ class SwapSimulation {
     totals->failed_requests += stats.failed;
     totals->failed_transfers += stats.failed_transfers;
     totals->downloads_before_steps += waits_;
+    totals->drafted += stats.drafted_tokens;
+    totals->accepted += stats.accepted_tokens;
   }
 
  private:
@@ -110,6 +115,8 @@ class SwapSimulation {
     options.max_chunk_tokens = OneIn(2) ? 0 : Uniform(1, 4);
     options.max_steps_in_flight = Uniform(1, 2);
     options.growth_reserve_tokens = OneIn(2) ? 0 : Uniform(1, 32);
+    options.max_draft_tokens =
+        OneIn(2) ? 0 : std::min(Uniform(1, 6), options.max_batch_tokens - 1);
     options.max_prefix_wait_steps = OneIn(2) ? 0 : Uniform(1, 30);
     options.prefix_wait_min_tokens = Uniform(1, 16);
     // Moving a token there and back costs about twice its bytes.
@@ -214,6 +221,22 @@ class SwapSimulation {
   void Land() {
     const absl::Status status = engine_->Land();
     ASSERT_TRUE(status.ok()) << status;
+    CheckAll();
+    if (!Failed()) ProposeSome();
+  }
+
+  void ProposeSome() {
+    const uint32_t most = scheduler_->options().max_draft_tokens;
+    if (most == 0) return;
+    for (const auto& [id, request] : requests_) {
+      for (uint32_t i = 0; i < request.samples; ++i) {
+        if (OneIn(3)) continue;
+        const absl::Status status =
+            engine_->Propose(id, i, Uniform(0, most), Uniform(0, 3));
+        ASSERT_TRUE(status.ok() || absl::IsFailedPrecondition(status))
+            << status;
+      }
+    }
     CheckAll();
   }
 
@@ -339,19 +362,24 @@ TEST(BatchSchedulerSwapSimulationTest, EveryRequestIsRightOrReportedFailed) {
   }
   std::printf(
       "seeds %llu to %llu: %llu swaps out, %llu recomputes, %llu requests "
-      "failed, %llu transfers failed, %llu waits for downloads\n",
+      "failed, %llu transfers failed, %llu waits for downloads, %llu of %llu "
+      "drafts accepted\n",
       static_cast<unsigned long long>(first),
       static_cast<unsigned long long>(last),
       static_cast<unsigned long long>(totals.swap_outs),
       static_cast<unsigned long long>(totals.recomputes),
       static_cast<unsigned long long>(totals.failed_requests),
       static_cast<unsigned long long>(totals.failed_transfers),
-      static_cast<unsigned long long>(totals.downloads_before_steps));
+      static_cast<unsigned long long>(totals.downloads_before_steps),
+      static_cast<unsigned long long>(totals.accepted),
+      static_cast<unsigned long long>(totals.drafted));
   if (first == last) return;
   EXPECT_GT(totals.swap_outs, 100u);
   EXPECT_GT(totals.recomputes, 100u);
   EXPECT_GT(totals.failed_transfers, 100u);
   EXPECT_GT(totals.downloads_before_steps, 10u);
+  EXPECT_GT(totals.accepted, 500u);
+  EXPECT_GT(totals.drafted - totals.accepted, 500u);
 }
 
 }  // namespace

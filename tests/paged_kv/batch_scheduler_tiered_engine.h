@@ -60,6 +60,14 @@ class TieredEngine {
     return absl::OkStatus();
   }
 
+  // Proposes drafts of which the first `right` are, and then `wrong` are not.
+  absl::Status Propose(RequestId id, uint32_t sample, size_t right,
+                       size_t wrong) {
+    const TokenHistory& history = histories_[id][sample];
+    return scheduler_->Propose(
+        id, sample, Guess(history, id, sample, right + wrong, right));
+  }
+
   size_t in_flight() const { return launched_.size(); }
   size_t transfers() const { return transfers_.size(); }
   const std::vector<WorkItem>& newest_items() const {
@@ -77,6 +85,7 @@ class TieredEngine {
       launched.items.assign(step.items.begin(), step.items.end());
       for (const WorkItem& item : step.items) {
         launched.inputs.emplace_back(item.tokens.begin(), item.tokens.end());
+        launched.drafts.emplace_back(item.drafts.begin(), item.drafts.end());
       }
       PAGED_KV_ASSIGN_OR_RETURN(const StepView view, cache_->View(step.id));
       launched.copies.assign(view.copies.begin(), view.copies.end());
@@ -167,6 +176,7 @@ class TieredEngine {
     uint32_t outputs = 0;
     std::vector<WorkItem> items;
     std::vector<std::vector<TokenId>> inputs;
+    std::vector<std::vector<TokenId>> drafts;
     std::vector<BlockCopy> copies;
     std::vector<Table> tables;  // [items][groups]
   };
@@ -211,7 +221,8 @@ class TieredEngine {
     table.block_tokens = static_cast<size_t>(csr.block_tokens);
     table.sink_pages = static_cast<size_t>(csr.sink_pages);
     table.first_token = static_cast<size_t>(first[0]);
-    const size_t end = item.first_new.value() + item.new_tokens.value();
+    const size_t end =
+        item.first_new.value() + item.new_tokens.value() + item.drafts.size();
     if (csr.SequenceTokens(0) != static_cast<int64_t>(end)) {
       return Wrong(item, "has a page table of another length");
     }
@@ -223,9 +234,11 @@ class TieredEngine {
   absl::Status ForEachSlot(const Launched& step, bool write) {
     for (size_t i = 0; i < step.items.size(); ++i) {
       const WorkItem& item = step.items[i];
-      const TokenHistory& history = histories_[item.request][item.sample];
+      const TokenHistory history =
+          WithDrafts(histories_[item.request][item.sample], step.drafts[i]);
       const size_t first = item.first_new.value();
-      const size_t end = first + item.new_tokens.value();
+      const size_t end =
+          first + item.new_tokens.value() + step.drafts[i].size();
       if (end > history.tokens().size()) {
         return Wrong(item, "computes a token that nobody sampled");
       }
@@ -253,13 +266,9 @@ class TieredEngine {
 
   std::vector<TokenId> Sample(const Launched& step) {
     std::vector<TokenId> sampled;
-    for (const WorkItem& item : step.items) {
-      for (uint32_t k = 0; k < item.outputs; ++k) {
-        const uint32_t sample = item.outputs == 1 ? item.sample : k;
-        TokenHistory& history = histories_[item.request][sample];
-        sampled.push_back(history.Next(item.request, sample));
-        history.Append(sampled.back());
-      }
+    for (size_t i = 0; i < step.items.size(); ++i) {
+      const WorkItem& item = step.items[i];
+      SampleItem(item, step.drafts[i], &histories_[item.request], &sampled);
     }
     return sampled;
   }
