@@ -44,16 +44,20 @@ using TransferListId = StrongId<struct TransferListIdTag, uint64_t>;
 
 struct TransferResult {
   TransferListId id;
-  // OK if every page arrived; else why the first of `failed` did not.
-  // Cancelled, DataLoss (the device's copy was lost, or stayed corrupt),
-  // Internal, DeadlineExceeded or Unavailable (the device), Aborted (an earlier
-  // transfer that was to write its source failed).
+  // OK if every page arrived, and of those that went up none was lost to a
+  // reset by now; else why the first of `failed` did not. Cancelled, DataLoss
+  // (the device's copy was lost, or stayed corrupt), Internal, DeadlineExceeded
+  // or Unavailable (the device), Aborted (an earlier transfer that was to write
+  // its source failed).
   absl::Status status;
   // Indices in the submitted list, rising. Their sources are as they were;
   // their targets, of those layers, hold nothing of use.
   std::vector<uint32_t> failed;
   absl::Time submitted;
   absl::Time finished;
+  // OperationTracker::generation() when it finished: once that has moved on,
+  // what went up is gone.
+  uint64_t generation = 0;
 };
 
 struct TransferProgress {

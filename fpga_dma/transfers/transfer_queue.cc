@@ -160,8 +160,11 @@ void TransferQueue::EndIdle(std::vector<uint32_t> items) {
   while (!items.empty()) {
     const uint32_t index = items.back();
     items.pop_back();
-    const Item& item = items_[index];
+    Item& item = items_[index];
     if (item.waiting + item.under_way > 0) continue;
+    if (item.status.ok() && LostSince(item)) {
+      item.status = absl::DataLossError("a part of it was lost to a reset");
+    }
     const bool arrived = item.status.ok();
     End(index);
     released.clear();
@@ -199,25 +202,42 @@ void TransferQueue::End(uint32_t index) {
     list.progress.bytes_done += bytes;
     ++(up ? stats_.pages_up : stats_.pages_down);
     (up ? stats_.bytes_up : stats_.bytes_down) += bytes;
+    if (up) list.uploaded.push_back({item.index, item.generation, bytes});
   } else {
     ++list.progress.pages_failed;
     ++(absl::IsCancelled(item.status) ? stats_.pages_cancelled
                                       : stats_.pages_failed);
-    list.result.failed.push_back(item.index);
-    // Kept sorted so that front() is the first that failed.
-    std::inplace_merge(list.result.failed.begin(), list.result.failed.end() - 1,
-                       list.result.failed.end());
-    if (list.result.failed.front() == item.index) {
-      list.result.status = item.status;
-    }
+    Fail(&list, item.index, item.status);
   }
   if (list.progress.pages_done + list.progress.pages_failed <
       list.progress.pages) {
     return;
   }
+  FailLostUploads(&list);
   list.result.finished = tracker_->device()->Now();
+  list.result.generation = tracker_->generation();
   results_.push_back(std::move(list.result));
   lists_.erase(found);
+}
+
+void TransferQueue::Fail(List* list, uint32_t index,
+                         const absl::Status& status) {
+  std::vector<uint32_t>& failed = list->result.failed;
+  failed.push_back(index);
+  // Kept sorted so that front() is the first that failed.
+  std::inplace_merge(failed.begin(), failed.end() - 1, failed.end());
+  if (failed.front() == index) list->result.status = status;
+}
+
+void TransferQueue::FailLostUploads(List* list) {
+  for (const Uploaded& page : list->uploaded) {
+    if (page.generation == tracker_->generation()) continue;
+    --stats_.pages_up;
+    stats_.bytes_up -= page.bytes;
+    ++stats_.pages_failed;
+    Fail(list, page.index,
+         absl::DataLossError("it arrived and was lost to a reset"));
+  }
 }
 
 absl::Status TransferQueue::Wait(TransferListId id, absl::Time deadline) {

@@ -158,12 +158,21 @@ class TransferQueue {
     bool ready = false;    // its pieces are or were ready
     bool started = false;  // one of them is or was under way
     bool cancelled = false;
-    uint32_t waiting = 0;    // pieces that are ready
-    uint32_t under_way = 0;  // pieces in bundles
+    bool arrived = false;     // a piece of it
+    uint32_t waiting = 0;     // pieces that are ready
+    uint32_t under_way = 0;   // pieces in bundles
+    uint64_t generation = 0;  // of device memory, when its first piece arrived
     absl::Status status;
+  };
+  // A page of a list that arrived on the device.
+  struct Uploaded {
+    uint32_t index;  // in the list
+    uint64_t generation;
+    uint64_t bytes;
   };
   struct List {
     std::vector<uint32_t> items;
+    std::vector<Uploaded> uploaded;
     TransferProgress progress;
     TransferResult result;
   };
@@ -182,12 +191,20 @@ class TransferQueue {
   std::vector<Piece> PiecesOf(uint32_t item) const;
   ReadyPieces& Ready(TransferDirection direction, TransferPriority priority);
   ReadyPieces& ReadyOf(const Item& item);
+  // Its target was reset behind its first piece.
+  bool LostSince(const Item& item) const {
+    return item.transfer.direction == TransferDirection::kUpload &&
+           item.generation != tracker_->generation();
+  }
   void MakeReady(uint32_t item);
   void DropReady(uint32_t item);
   // Ends those of `items` that have nothing ready or under way, and what that
   // releases.
   void EndIdle(std::vector<uint32_t> items);
   void End(uint32_t item);
+  static void Fail(List* list, uint32_t index, const absl::Status& status);
+  // Uploads that a reset has undone before the list's last page ended.
+  void FailLostUploads(List* list);
 
   void NoticeResets();
   bool StepBundles();

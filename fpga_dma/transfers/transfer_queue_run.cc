@@ -203,6 +203,10 @@ void TransferQueue::EndBundle(const TransferBundle& bundle,
     Item& item = items_[piece.item];
     PAGED_KV_CHECK(item.under_way > 0);
     --item.under_way;
+    if (status.ok() && !item.arrived) {
+      item.arrived = true;
+      item.generation = tracker_->generation();
+    }
     if (!status.ok()) {
       if (item.status.ok()) {
         item.status =
