@@ -32,6 +32,18 @@ FAULTS = [
       ReadRun(kv, command.k_beat, geometry.tile_beats, k_beats);
     }
 """)]),
+    ("deadlock", "scales behind V, and a short FIFO of this", [
+        ("decode_front.h", "  bool pending = false;\n",
+         "  bool pending = false;\n  TileScales held, next;\n"),
+        ("decode_front.h", "scales.write(tile_scales);",
+         "next = tile_scales;"),
+        ("decode_front.h", "    if (pending) "
+         "ReadRun(kv, pending_v_beat, geometry.tile_beats, v_beats);\n",
+         "    if (pending) {\n"
+         "      ReadRun(kv, pending_v_beat, geometry.tile_beats, v_beats);\n"
+         "      if (geometry.int8) scales.write(held);\n    }\n"
+         "    held = next;\n"),
+        ("paged_decode.cpp", "v_beats, 32", "v_beats, 16")]),
     ("deadlock", "a tile's command behind its sums, and a short FIFO of these", [
         ("decode_back.h", "    softmax_tiles.write(tile);\n"
          "    if (tile.stop) break;\n",
@@ -45,17 +57,17 @@ FAULTS = [
         ("kv_append.cpp", "    read_tiles.write(tile);\n    if (tile.stop) break;\n"
          "    ReadRun(rows,", "    if (tile.stop) {\n"
          "      read_tiles.write(tile);\n      break;\n    }\n    ReadRun(rows,"),
-        ("kv_append.cpp", "2 * geometry.row_beats, row_beats);\n",
-         "2 * geometry.row_beats, row_beats);\n    read_tiles.write(tile);\n"),
+        ("kv_append.cpp", "geometry.token_beats, row_beats);\n",
+         "geometry.token_beats, row_beats);\n    read_tiles.write(tile);\n"),
         ("kv_append.cpp", "row_beats, 128", "row_beats, 32")]),
     ("order", "the two dims of a pair exchanged", [
-        ("decode_back.h", "const float q0 = query[head][2 * row];",
-         "const float q0 = query[head][2 * row + 1];"),
-        ("decode_back.h", "const float q1 = query[head][2 * row + 1];",
-         "const float q1 = query[head][2 * row];")]),
+        ("decode_back.h", "const float q0 = query[head][2 * step];",
+         "const float q0 = query[head][2 * step + 1];"),
+        ("decode_back.h", "const float q1 = query[head][2 * step + 1];",
+         "const float q1 = query[head][2 * step];")]),
     ("order", "K of the wrong tile goes with V", [
-        ("decode_front.h", "out.v_beat = out.k_beat + k_beats;",
-         "out.v_beat = slice_beat + k_beats;")]),
+        ("decode_front.h", "out.v_beat = out.k_beat + half_beats;",
+         "out.v_beat = slice_beat + half_beats;")]),
     ("order", "sums added in another order", [
         ("decode_back.h", "before[t] + (q0 * k0[t] + q1 * k1[t])",
          "(before[t] + q0 * k0[t]) + q1 * k1[t]")]),
@@ -123,6 +135,41 @@ FAULTS = [
     ("scale", "the smallest elements count", [
         ("kernel_arithmetic.h", "ZeroBelow(FloatOfBits(bits << 16), -55)",
          "FloatOfBits(bits << 16)")]),
+    ("int8 scale", "the scale of K is that of V", [
+        ("decode_front.h", "tile_scales.k = kv[command.k_scale_beat]",
+         "tile_scales.k = kv[command.v_scale_beat]")]),
+    ("int8 scale", "scores without the scale of K", [
+        ("decode_back.h", "ZeroBelow(out.tile.scale * k_scale, -60)",
+         "out.tile.scale")]),
+    ("int8 scale", "weights without the scale of V", [
+        ("decode_back.h", "inside ? weight[t] * factors.weight[t] : 0.0f;",
+         "inside ? weight[t] : 0.0f;")]),
+    ("int8 scale", "the sum of weights has the scale of V", [
+        ("decode_back.h", "    weight[t] = Exp2(power);",
+         "    weight[t] = Exp2(power) * factors.weight[t];"),
+        ("decode_back.h", "inside ? weight[t] * factors.weight[t] : 0.0f;",
+         "inside ? weight[t] : 0.0f;")]),
+    ("int8 scale", "scales of the block's first tile for all", [
+        ("decode_front.h", "slice_beat + data_beats + tile;",
+         "slice_beat + data_beats;")]),
+    ("int8 scale", "scales of unused slots count", [
+        ("decode_back.h", "out.weight[t] = inside ? v_scale : 0.0f;",
+         "out.weight[t] = v_scale;"),
+        ("decode_back.h", "inside ? weight[t] * factors.weight[t] : 0.0f;",
+         "weight[t] * factors.weight[t];")]),
+    ("int8 scale", "the smallest scales count", [
+        ("kernel_arithmetic.h", "ZeroBelow(FloatOfBits(bits), -60)",
+         "FloatOfBits(bits)")]),
+    ("int8", "magnitudes without a sign", [
+        ("kernel_arithmetic.h",
+         "static_cast<float>(static_cast<int8_t>(bits & 0xFFu))",
+         "static_cast<float>(bits & 0xFFu)")]),
+    ("int8", "the lower half of a word of K twice", [
+        ("decode_back.h", "PairOf(Word(beat, t), geometry.int8, upper)",
+         "PairOf(Word(beat, t), geometry.int8, false)")]),
+    ("int8", "the first half of a beat of V twice", [
+        ("decode_back.h", "first_word = upper ? kWordsPerBeat / 2 : 0;",
+         "first_word = 0;")]),
     ("bursts", "a burst crosses 4 KiB", [
         ("beat.h", "kBurstBeats - beat % kBurstBeats", "kBurstBeats")]),
     ("append", "a tile forgets its older slots", [
@@ -131,17 +178,35 @@ FAULTS = [
     ("append", "a beat of V forgets its older rows", [
         ("kv_append.cpp", "out.keep_v = out.begin % geometry.slots_per_beat != 0;",
          "out.keep_v = false;")]),
+    ("append", "scales of older slots are forgotten", [
+        ("append_tiles.h",
+         "  if (tile.keep_k) beat = old_beats.read();\n"
+         "  for (uint32_t t = 0; t < kTileSlots; ++t) {\n"
+         "#pragma HLS unroll\n    if (t >= tile.begin && t < tile.end) "
+         "SetWord(&beat, t, scales[t]);",
+         "  if (tile.keep_k) old_beats.read();\n"
+         "  for (uint32_t t = 0; t < kTileSlots; ++t) {\n"
+         "    if (t >= tile.begin && t < tile.end) "
+         "SetWord(&beat, t, scales[t]);")]),
+    ("append", "an infinite scale is taken", [
+        ("append_tiles.h", "bits < (kNoExponent << 23)",
+         "bits <= (kNoExponent << 23)")]),
+    ("append", "items behind one with a bad scale are done", [
+        ("append_tiles.h", "    if (failed) {\n", "    if (!good) {\n")]),
     ("append", "a beat of V starts with what was there", [
-        ("kv_append.cpp", "if (!first) beat =", "beat =")]),
+        ("append_tiles.h", "if (!first) beat =", "beat =")]),
     ("append", "all slices get the first one's rows", [
         ("kv_append.cpp", "        source += uint64_t{end - slot}",
          "        if (i == 0) source += uint64_t{end - slot}")]),
     ("copy", "partly filled tiles are left out", [
-        ("kv_copy.cpp", "(item.filled_tokens + kTileSlots - 1) / kTileSlots",
-         "item.filled_tokens / kTileSlots")]),
+        ("kv_copy.cpp", "(filled_tokens + kTileSlots - 1) / kTileSlots",
+         "filled_tokens / kTileSlots")]),
     ("copy", "V one row short", [
-        ("kv_copy.cpp", "(item.filled_tokens * geometry.head_dim + "
-         "kBf16PerBeat - 1)", "(item.filled_tokens * geometry.head_dim - 1)")]),
+        ("kv_copy.cpp", "(filled_tokens * row_bytes + kBeatBytes - 1)",
+         "(filled_tokens * row_bytes - 1)")]),
+    ("copy", "the scales of V stay behind", [
+        ("kv_copy.cpp", "geometry.element == KvElement::kInt8 ? 4 : 2",
+         "geometry.element == KvElement::kInt8 ? 3 : 2")]),
     ("copy", "target slices at the source's stride", [
         ("kv_copy.cpp", "target += item.target_slice_stride_beats;",
          "target += item.source_slice_stride_beats;")]),

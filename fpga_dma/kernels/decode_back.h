@@ -17,9 +17,10 @@
 
 namespace paged_kv::fpga_dma {
 
-// q * k of a tile, as min(kTurns, tile_beats) sums. A beat of K holds two dims
-// of 16 slots, so 8 heads are 256 multiply-adds in kBeatCycles cycles: 128
-// multipliers and 128 adders for 2 cycles.
+// q * k of a tile, as min(kTurns, tile_steps) sums. A step takes two dims of 16
+// slots, a beat of bf16 or half a beat of int8, so 8 heads are 256
+// multiply-adds in kBeatCycles cycles: 128 multipliers and 128 adders for 2
+// cycles.
 static void Scores(DecodeGeometry geometry, hls::stream<TileCommand>& tiles,
                    hls::stream<Beat>& query_beats, hls::stream<Beat>& k_beats,
                    hls::stream<TileCommand>& softmax_tiles,
@@ -46,36 +47,38 @@ static void Scores(DecodeGeometry geometry, hls::stream<TileCommand>& tiles,
         }
       }
     }
-    for (uint32_t row = 0; row < geometry.tile_beats; ++row) {
+    Beat beat = 0;
+    for (uint32_t step = 0; step < geometry.tile_steps; ++step) {
 #pragma HLS pipeline II = kBeatCycles
 #pragma HLS dependence variable = sums type = inter direction = RAW distance = \
     8 true
-      const Beat beat = k_beats.read();
+      const bool upper = geometry.int8 && step % 2 == 1;
+      if (!upper) beat = k_beats.read();
       float k0[kTileSlots];
       float k1[kTileSlots];
       for (uint32_t t = 0; t < kTileSlots; ++t) {
-        const uint32_t word = Word(beat, t);
-        k0[t] = Bf16(word & 0xFFFFu);
-        k1[t] = Bf16(word >> 16);
+        const ElementPair pair = PairOf(Word(beat, t), geometry.int8, upper);
+        k0[t] = pair.first;
+        k1[t] = pair.second;
       }
-      PartialScores& sum = sums[row % kTurns];
+      PartialScores& sum = sums[step % kTurns];
       // A fixed count, so that HLS can unroll it.
       for (uint32_t head = 0; head < kMaxGroupHeads; ++head) {
         if (head >= geometry.group_heads) continue;
-        const float q0 = query[head][2 * row];
-        const float q1 = query[head][2 * row + 1];
+        const float q0 = query[head][2 * step];
+        const float q1 = query[head][2 * step + 1];
         float before[kTileSlots];
         for (uint32_t t = 0; t < kTileSlots; ++t) {
           before[t] = sum.score[head][t];
         }
-        if (row < kTurns) {
+        if (step < kTurns) {
           for (uint32_t t = 0; t < kTileSlots; ++t) before[t] = 0.0f;
         }
         for (uint32_t t = 0; t < kTileSlots; ++t) {
           sum.score[head][t] = before[t] + (q0 * k0[t] + q1 * k1[t]);
         }
       }
-      if (row + geometry.turns >= geometry.tile_beats) {
+      if (step + geometry.turns >= geometry.tile_steps) {
         partial_scores.write(sum);
       }
     }
@@ -93,15 +96,46 @@ static float SumOfSlots(const float value[kTileSlots]) {
   return sum[0];
 }
 
-// The weights of one head, from the finished scores of a tile.
-static void WeighHead(const TileCommand& tile, const float score[kTileSlots],
+// What the scores and the weights of each slot are multiplied by. A stage of
+// its own, so that Softmax does not wait for it.
+static void Factors(DecodeGeometry geometry, hls::stream<TileCommand>& tiles,
+                    hls::stream<TileScales>& scales,
+                    hls::stream<TileFactors>& factors) {
+  for (;;) {
+    TileFactors out = {};
+    out.tile = tiles.read();
+    if (out.tile.stop) {
+      factors.write(out);
+      break;
+    }
+    TileScales read;
+    read.k = 0;
+    read.v = 0;
+    if (geometry.int8) read = scales.read();
+    for (uint32_t t = 0; t < kTileSlots; ++t) {
+#pragma HLS pipeline II = 1
+      const bool inside = t >= out.tile.begin && t < out.tile.end;
+      const float k_scale = geometry.int8 ? KvScale(Word(read.k, t)) : 1.0f;
+      const float v_scale = geometry.int8 ? KvScale(Word(read.v, t)) : 1.0f;
+      const float factor = ZeroBelow(out.tile.scale * k_scale, -60);
+      out.score[t] = inside ? factor : 0.0f;
+      out.weight[t] = inside ? v_scale : 0.0f;
+    }
+    factors.write(out);
+  }
+}
+
+// The weights of one head, from the finished scores of a tile. The scale of V
+// is in `weight`, not in `sum`.
+static void WeighHead(const TileFactors& factors, const float score[kTileSlots],
                       float* maximum, float* sum, float* shift,
                       float weight[kTileSlots]) {
 #pragma HLS inline
+  const TileCommand& tile = factors.tile;
   float tile_maximum = FloatOfBits(kNegativeInfinityBits);
   float scaled[kTileSlots];
   for (uint32_t t = 0; t < kTileSlots; ++t) {
-    scaled[t] = ZeroBelow(score[t] * tile.scale, -60);
+    scaled[t] = ZeroBelow(score[t] * factors.score[t], -60);
     const bool inside = t >= tile.begin && t < tile.end;
     if (inside && scaled[t] > tile_maximum) tile_maximum = scaled[t];
   }
@@ -117,19 +151,24 @@ static void WeighHead(const TileCommand& tile, const float score[kTileSlots],
   *shift = before - after;
   *sum = ScaleDown(tile.first ? 0.0f : *sum, *shift) + SumOfSlots(weight);
   *maximum = after;
+  for (uint32_t t = 0; t < kTileSlots; ++t) {
+    const bool inside = t >= tile.begin && t < tile.end;
+    weight[t] = inside ? weight[t] * factors.weight[t] : 0.0f;
+  }
 }
 
-// One head after the other, 16 slots of it in 16 cycles: one exponential, one
-// multiplier for the scale and 7 adders for the turns serve 8 heads in the 128
-// cycles of a tile with head_dim 128.
-static void Softmax(DecodeGeometry geometry, hls::stream<TileCommand>& tiles,
+// One head after the other, 16 slots of it in 16 cycles: one exponential, two
+// multipliers for the scales and 7 adders for the turns serve 8 heads in the
+// 128 cycles of a tile with head_dim 128.
+static void Softmax(DecodeGeometry geometry, hls::stream<TileFactors>& tiles,
                     hls::stream<PartialScores>& partial_scores,
                     hls::stream<TileWeights>& weights) {
   float maximum[kMaxGroupHeads] = {};
   float sum[kMaxGroupHeads] = {};
   for (;;) {
     TileWeights out = {};
-    out.tile = tiles.read();
+    const TileFactors factors = tiles.read();
+    out.tile = factors.tile;
     if (out.tile.stop) {
       weights.write(out);
       break;
@@ -153,7 +192,7 @@ static void Softmax(DecodeGeometry geometry, hls::stream<TileCommand>& tiles,
         }
         score[t] = part[0];
       }
-      WeighHead(out.tile, score, &maximum[head], &sum[head], &out.shift[head],
+      WeighHead(factors, score, &maximum[head], &sum[head], &out.shift[head],
                 out.weight[head]);
       out.maximum[head] = maximum[head];
       out.sum[head] = sum[head];
@@ -162,14 +201,14 @@ static void Softmax(DecodeGeometry geometry, hls::stream<TileCommand>& tiles,
   }
 }
 
-// The slot of element `e` of beat `b` of a tile of V: a beat is a quarter of a
-// row of 128 dims, or four rows of 8. head_dim is a power of 2.
-static uint32_t SlotOfValue(uint32_t b, uint32_t e, uint32_t head_dim_bits) {
+// The slot of element `e` of step `step` of a tile of V: a step is a quarter of
+// a row of 128 dims, or four rows of 8. head_dim is a power of 2.
+static uint32_t SlotOfValue(uint32_t step, uint32_t e, uint32_t head_dim_bits) {
 #pragma HLS inline
-  return (b * kBf16PerBeat + e) >> head_dim_bits;
+  return (step * kStepElements + e) >> head_dim_bits;
 }
 
-// p * v, summed in turns per (head, element of a beat). Again 256 multiply-adds
+// p * v, summed in turns per (head, element of a step). Again 256 multiply-adds
 // in kBeatCycles cycles.
 static void Values(DecodeGeometry geometry, hls::stream<TileWeights>& weights,
                    hls::stream<Beat>& v_beats,
@@ -185,20 +224,25 @@ static void Values(DecodeGeometry geometry, hls::stream<TileWeights>& weights,
       output_commands.write(output);
       break;
     }
-    for (uint32_t b = 0; b < geometry.tile_beats; ++b) {
+    Beat beat = 0;
+    for (uint32_t step = 0; step < geometry.tile_steps; ++step) {
 #pragma HLS pipeline II = kBeatCycles
 #pragma HLS dependence variable = sums type = inter direction = RAW distance = \
     4 true
-      const Beat beat = v_beats.read();
-      float v[kBf16PerBeat];
-      uint32_t slots[kBf16PerBeat];
+      const bool upper = geometry.int8 && step % 2 == 1;
+      if (!upper) beat = v_beats.read();
+      float v[kStepElements];
+      uint32_t slots[kStepElements];
       for (uint32_t w = 0; w < kWordsPerBeat; ++w) {
-        const uint32_t word = Word(beat, w);
-        v[2 * w] = Bf16(word & 0xFFFFu);
-        v[2 * w + 1] = Bf16(word >> 16);
+        const uint32_t first_word = upper ? kWordsPerBeat / 2 : 0;
+        const uint32_t word = geometry.int8 ? first_word + w / 2 : w;
+        const ElementPair pair =
+            PairOf(Word(beat, word), geometry.int8, w % 2 == 1);
+        v[2 * w] = pair.first;
+        v[2 * w + 1] = pair.second;
       }
-      for (uint32_t e = 0; e < kBf16PerBeat; ++e) {
-        slots[e] = SlotOfValue(b, e, geometry.head_dim_bits);
+      for (uint32_t e = 0; e < kStepElements; ++e) {
+        slots[e] = SlotOfValue(step, e, geometry.head_dim_bits);
         // A slot outside may hold NaN, which a weight of 0 does not hide.
         const bool inside = slots[e] >= in.tile.begin && slots[e] < in.tile.end;
         v[e] = inside ? v[e] : 0.0f;
@@ -206,19 +250,19 @@ static void Values(DecodeGeometry geometry, hls::stream<TileWeights>& weights,
       // A fixed count, so that HLS can unroll it.
       for (uint32_t head = 0; head < kMaxGroupHeads; ++head) {
         if (head >= geometry.group_heads) continue;
-        PartialOutput& sum = sums[head][b % kTurns];
-        float weight[kBf16PerBeat];
-        for (uint32_t e = 0; e < kBf16PerBeat; ++e) {
+        PartialOutput& sum = sums[head][step % kTurns];
+        float weight[kStepElements];
+        for (uint32_t e = 0; e < kStepElements; ++e) {
           weight[e] = in.weight[head][slots[e]];
         }
-        if (b < kTurns) {
+        if (step < kTurns) {
           const float shift = in.shift[head];
-          for (uint32_t e = 0; e < kBf16PerBeat; ++e) {
+          for (uint32_t e = 0; e < kStepElements; ++e) {
             sum.value[e] = ScaleDown(sum.value[e], shift);
             if (in.tile.first) sum.value[e] = 0.0f;
           }
         }
-        for (uint32_t e = 0; e < kBf16PerBeat; ++e) {
+        for (uint32_t e = 0; e < kStepElements; ++e) {
           sum.value[e] = sum.value[e] + weight[e] * v[e];
         }
       }
@@ -240,10 +284,10 @@ static void Values(DecodeGeometry geometry, hls::stream<TileWeights>& weights,
   }
 }
 
-// Adds the turns, and within a beat the rows, that belong to the same dim. The
+// Adds the turns, and within a step the rows, that belong to the same dim. The
 // result is in elements [0, min(32, head_dim)) of turns [0, head_dim / 32).
 static void FoldOutputs(uint32_t head_dim, PartialOutput turns[kTurns]) {
-  for (uint32_t width = kBf16PerBeat / 2; width >= 8; width /= 2) {
+  for (uint32_t width = kStepElements / 2; width >= 8; width /= 2) {
     if (head_dim > width) continue;
     for (uint32_t turn = 0; turn < kTurns; ++turn) {
       for (uint32_t e = 0; e < width; ++e) {
@@ -253,10 +297,10 @@ static void FoldOutputs(uint32_t head_dim, PartialOutput turns[kTurns]) {
     }
   }
   const uint32_t beats_per_row =
-      head_dim > kBf16PerBeat ? head_dim / kBf16PerBeat : 1;
+      head_dim > kStepElements ? head_dim / kStepElements : 1;
   for (uint32_t step = kTurns / 2; step >= beats_per_row; step /= 2) {
     for (uint32_t turn = 0; turn < step; ++turn) {
-      for (uint32_t e = 0; e < kBf16PerBeat; ++e) {
+      for (uint32_t e = 0; e < kStepElements; ++e) {
 #pragma HLS pipeline II = 1
         turns[turn].value[e] =
             turns[turn].value[e] + turns[turn + step].value[e];
@@ -287,7 +331,7 @@ static void Write(Beat* out, DecodeGeometry geometry,
         for (uint32_t w = 0; w < kWordsPerBeat; ++w) {
           const uint32_t dim = b * kWordsPerBeat + w;
           const float value =
-              turns[dim / kBf16PerBeat].value[dim % kBf16PerBeat] * inverse;
+              turns[dim / kStepElements].value[dim % kStepElements] * inverse;
           if (dim < geometry.head_dim) {
             SetWord(&beat, w, OutputBits(ZeroBelow(value, -102)));
           }

@@ -30,6 +30,14 @@ static DecodeItem ToDecodeItem(const Beat& beat) {
   return item;
 }
 
+// Beats of K and its scales in a slice, and so of V.
+static uint32_t HalfSliceBeats(const DecodeGeometry& geometry) {
+#pragma HLS inline
+  const uint32_t scale_beats = geometry.int8 ? 1 : 0;
+  return geometry.block_tokens / kTileSlots *
+         (geometry.tile_beats + scale_beats);
+}
+
 // What is wrong with an item, apart from the page indices, which PlanTiles
 // checks. Sets `num_pages` and, on an error, `detail`.
 static KernelError CheckItem(const DecodeItem& item, const DecodeLimits& limits,
@@ -46,8 +54,7 @@ static KernelError CheckItem(const DecodeItem& item, const DecodeLimits& limits,
       static_cast<uint32_t>((end_slot - 1) / geometry.block_tokens + 1);
   *detail = item.table_begin + uint64_t{*num_pages - 1} * item.table_step;
   if (*detail >= limits.table_entries) return KernelError::kTableRange;
-  *detail = uint64_t{item.slice_beat} +
-            SliceBeats(geometry.block_tokens, geometry.head_dim);
+  *detail = uint64_t{item.slice_beat} + 2 * HalfSliceBeats(geometry);
   if (*detail > limits.page_stride_beats) return KernelError::kSliceRange;
   *detail = uint64_t{item.query_beat} +
             geometry.group_heads * RowBeats(geometry.head_dim);
@@ -113,8 +120,9 @@ static void PlanTiles(DecodeLimits limits, DecodeGeometry geometry,
                       hls::stream<uint32_t>& page_indices,
                       hls::stream<QueryCommand>& query_commands,
                       hls::stream<GatherCommand>& tiles, LaunchResult* result) {
-  const uint32_t k_beats =
+  const uint32_t data_beats =
       geometry.block_tokens / kTileSlots * geometry.tile_beats;
+  const uint32_t half_beats = HalfSliceBeats(geometry);
   bool failed = false;
   for (;;) {
     const ItemCommand command = items.read();
@@ -149,7 +157,9 @@ static void PlanTiles(DecodeLimits limits, DecodeGeometry geometry,
         const uint32_t tile_slot = tile * kTileSlots;
         GatherCommand out;
         out.k_beat = slice_beat + uint64_t{tile} * geometry.tile_beats;
-        out.v_beat = out.k_beat + k_beats;
+        out.v_beat = out.k_beat + half_beats;
+        out.k_scale_beat = slice_beat + data_beats + tile;
+        out.v_scale_beat = out.k_scale_beat + half_beats;
         out.tile.first = first;
         out.tile.begin = slot - tile_slot;
         out.tile.end = (end - tile_slot < kTileSlots) ? end - tile_slot
@@ -191,17 +201,26 @@ static void LoadQueries(const Beat* queries, DecodeGeometry geometry,
 // Reads K one tile ahead of V: K0 K1 V0 K2 V1 ... Values cannot begin with a
 // tile before Scores has seen all of its K, so V before K would fill the FIFO
 // of V and stop everything. Being one tile ahead hides the time that scores and
-// weights take.
+// weights take. Both scales of a tile are needed for its weights, so they come
+// with K; that they are bursts of a beat costs nothing, since of int8 the port
+// waits for Scores and Values.
 static void Gather(const Beat* kv, DecodeGeometry geometry,
                    hls::stream<GatherCommand>& tiles,
                    hls::stream<TileCommand>& score_tiles,
-                   hls::stream<Beat>& k_beats, hls::stream<Beat>& v_beats) {
+                   hls::stream<Beat>& k_beats, hls::stream<TileScales>& scales,
+                   hls::stream<Beat>& v_beats) {
   bool pending = false;
   uint64_t pending_v_beat = 0;
   for (;;) {
     const GatherCommand command = tiles.read();
     score_tiles.write(command.tile);
     if (!command.tile.stop) {
+      if (geometry.int8) {
+        TileScales tile_scales;
+        tile_scales.k = kv[command.k_scale_beat];
+        tile_scales.v = kv[command.v_scale_beat];
+        scales.write(tile_scales);
+      }
       ReadRun(kv, command.k_beat, geometry.tile_beats, k_beats);
     }
     if (pending) ReadRun(kv, pending_v_beat, geometry.tile_beats, v_beats);

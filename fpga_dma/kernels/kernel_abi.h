@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What host and device code agree on: work lists, their items, status words
-// (kernel_arguments.h has the order of arguments). Plain little-endian structs,
-// included by the HLS kernels, so nothing here needs more than <cstdint>.
+// (kernel_arguments.h has the order of arguments, kernel_geometry.h what pages
+// and rows look like). Plain little-endian structs, included by the HLS
+// kernels, so nothing here needs more than <cstdint>.
 //
 // Units: a beat is 64 bytes, one transfer of a 512-bit AXI bus. Offsets named
 // *_beat count beats from the address that the comment names. Reserved words
@@ -14,22 +15,11 @@
 
 #include <cstdint>
 
+#include "fpga_dma/kernels/kernel_geometry.h"
+
 namespace paged_kv::fpga_dma {
 
-inline constexpr uint32_t kBeatBytes = 64;
-// AXI bursts have at most 64 beats of ours and never cross 4 KiB. Addresses of
-// K/V memory are therefore multiples of 4 KiB, all others of 64 bytes.
-inline constexpr uint32_t kBurstBeats = 64;
-inline constexpr uint32_t kKvAlignmentBytes = 4096;
-
-inline constexpr uint32_t kTileSlots = 16;  // tokens of a tile of K
-inline constexpr uint32_t kMaxKernelHeadDim = 128;
-inline constexpr uint32_t kMaxGroupHeads = 8;  // query heads per KV head
-inline constexpr uint32_t kMaxKernelBlockTokens = 4096;
 inline constexpr uint32_t kMaxWorkItems = 1u << 20;
-
-// Element type of K, V and queries, the argument `element`.
-enum class KvElement : uint32_t { kBf16 = 0 };
 
 enum class KernelId : uint32_t {
   kPagedDecode = 1,
@@ -58,7 +48,8 @@ enum class KernelError : uint32_t {
   kQueryRange = 9,    // beyond query_beats; detail: the end in beats
   kOutRange = 10,     // beyond out_beats; detail: the end in beats
   kSourceRange = 11,  // beyond source_beats; detail: the end in beats
-  kBadScale = 12,     // not finite; detail: its bits
+  kBadScale = 12,     // not finite; of a row of int8, or not above 0;
+                      // detail: its bits
   kAlignment = 13,    // RTL kernels: an address; detail: the address
   kBusError = 14,     // RTL kernels: memory answered with an error; detail: 0
 };
@@ -113,12 +104,14 @@ struct DecodeItem {
 static_assert(sizeof(DecodeItem) == kBeatBytes);
 
 // kv_append: writes num_tokens neighbouring slots of one page in num_slices
-// slices. Source rows, from `rows`: [num_slices][num_tokens][K row, V row],
-// each RowBeats(head_dim) beats, K in plain order (the kernel tiles it).
+// slices. Source rows, from `rows`: [num_slices][num_tokens][K row, V row, beat
+// of scales], as AppendTokenBeats() says, K in plain order (the kernel tiles
+// it).
 //
 // A tile of K whose first slot is written is not read first: its slots behind
-// the new ones become 0. Likewise the beats of V that hold several rows. No
-// two items of a launch may touch the same tile of the same slice.
+// the new ones become 0, and so do their scales. Likewise the beats of V that
+// hold several rows. No two items of a launch may touch the same tile of the
+// same slice.
 struct AppendItem {
   uint32_t page;
   uint32_t first_slot;
@@ -132,10 +125,10 @@ struct AppendItem {
 static_assert(sizeof(AppendItem) == kBeatBytes);
 
 // kv_copy: copies what the first `filled_tokens` slots of a page need, in
-// num_slices slices: whole tiles of K that hold a filled slot, and the beats
-// of V that hold a filled row. Pool to pool is copy-on-write; between a pool
-// and a packed slab it gathers (for write-back) or spreads. No item of a
-// launch may write what another reads or writes.
+// num_slices slices: whole tiles of K that hold a filled slot and the scales of
+// their slots, and the beats of V that hold a filled row. Pool to pool is
+// copy-on-write; between a pool and a packed slab it gathers (for write-back)
+// or spreads. No item of a launch may write what another reads or writes.
 struct CopyItem {
   uint32_t source_page;
   uint32_t target_page;
@@ -158,29 +151,6 @@ struct ScatterItem {
   uint32_t reserved[12];
 };
 static_assert(sizeof(ScatterItem) == kBeatBytes);
-
-// ---- Geometry of bf16 ----
-//
-// head_dim is 8, 16, 32, 64 or 128, block_tokens a multiple of 16 up to 4096.
-// A slice is [K | V]: K in tiles [tile][head_dim / 2][16 slots][2], V in
-// [slot][head_dim]; see docs/layouts.md.
-
-// A query, K or V row in a packed buffer: bf16 [head_dim], padded with any
-// bytes to whole beats.
-constexpr uint32_t RowBeats(uint32_t head_dim) {
-  return (head_dim * 2 + kBeatBytes - 1) / kBeatBytes;
-}
-// An output row: f32 [head_dim], padded with 0 to whole beats. An item writes
-// group_heads of them, one after the other, at out_beat, and at lse_beat one
-// beat f32 [16] with the natural log-sum-exp of each head, 0 behind them.
-constexpr uint32_t OutRowBeats(uint32_t head_dim) {
-  return (head_dim * 4 + kBeatBytes - 1) / kBeatBytes;
-}
-// K, or V, of one tile of 16 slots; a slice has as many of K and then of V.
-constexpr uint32_t TileBeats(uint32_t head_dim) { return head_dim / 2; }
-constexpr uint32_t SliceBeats(uint32_t block_tokens, uint32_t head_dim) {
-  return 2 * (block_tokens / kTileSlots) * TileBeats(head_dim);
-}
 
 }  // namespace paged_kv::fpga_dma
 

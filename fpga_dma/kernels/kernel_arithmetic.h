@@ -12,6 +12,10 @@
 //   q * k: each a multiple of 2^-62, the product, exact in 24 bits, of 2^-124;
 //   p * v: p >= 2^-40 has its last bit at 2^-64 or above, v at 2^-62; 2^-126;
 //   accumulators: at least 2^-102, so the last bit of 24 is 2^-126 or above.
+// Of int8, elements are integers, and scales below 2^-60 count as 0:
+//   q * k: each a multiple of 2^-62;
+//   factor of a score: a product of scales, 0 below 2^-60; times it, 2^-122;
+//   p * scale >= 2^-100 has its last bit at 2^-123 or above; times v likewise.
 
 #ifndef PAGED_KV_FPGA_DMA_KERNELS_KERNEL_ARITHMETIC_H_
 #define PAGED_KV_FPGA_DMA_KERNELS_KERNEL_ARITHMETIC_H_
@@ -47,6 +51,33 @@ inline float ZeroBelow(float value, int lowest) {
 inline float Bf16(uint32_t bits) {
 #pragma HLS inline
   return ZeroBelow(FloatOfBits(bits << 16), -55);
+}
+
+// The int8 in the low 8 bits.
+inline float Int8(uint32_t bits) {
+#pragma HLS inline
+  return static_cast<float>(static_cast<int8_t>(bits & 0xFFu));
+}
+
+// Two neighbouring elements: all of `word` is two of bf16; of int8, its lower
+// or its upper half.
+struct ElementPair {
+  float first;
+  float second;
+};
+inline ElementPair PairOf(uint32_t word, bool int8, bool upper) {
+#pragma HLS inline
+  const uint32_t half = upper ? word >> 16 : word & 0xFFFFu;
+  ElementPair pair;
+  pair.first = int8 ? Int8(half) : Bf16(word & 0xFFFFu);
+  pair.second = int8 ? Int8(half >> 8) : Bf16(word >> 16);
+  return pair;
+}
+
+// A scale of int8; 0 below 2^-60.
+inline float KvScale(uint32_t bits) {
+#pragma HLS inline
+  return ZeroBelow(FloatOfBits(bits), -60);
 }
 
 // value * 2^shift for an integer `shift` <= 0, exactly, or 0 below 2^-102 and

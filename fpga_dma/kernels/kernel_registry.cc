@@ -14,7 +14,8 @@ namespace {
 
 constexpr uint32_t kNone = KernelArgumentSpec::kNone;
 
-// Scores and Values of paged_decode each do 256 multiply-adds in 2 cycles.
+// Scores and Values of paged_decode each do 256 multiply-adds in 2 cycles,
+// whatever the elements are.
 constexpr uint32_t kDecodeFlopsPerCycle = 2 * 2 * 128;
 
 constexpr KernelArgumentSpec ScalarSpec(absl::string_view name) {
@@ -182,7 +183,7 @@ const char* ErrorText(KernelError error) {
     case KernelError::kSourceRange:
       return "beyond the packed source: beat ";
     case KernelError::kBadScale:
-      return "a scale that is not finite, with bits ";
+      return "a scale that is not finite, or of int8 not above 0, with bits ";
     case KernelError::kAlignment:
       return "misaligned, or beyond 2^48: address ";
     case KernelError::kBusError:

@@ -62,6 +62,13 @@ class WorkMeter {
   KernelWork work_;
 };
 
+uint64_t DivideUp(uint64_t value, uint64_t by) { return (value + by - 1) / by; }
+
+template <typename Index>
+KvElement Element(absl::Span<const BoundArgument> arguments, Index element) {
+  return static_cast<KvElement>(Scalar(arguments, element));
+}
+
 // The items that a launch works through; 0 for one that the kernel refuses.
 template <typename Index>
 uint32_t NumItems(absl::Span<const BoundArgument> arguments, Index work,
@@ -91,20 +98,25 @@ absl::StatusOr<KernelWork> PagedDecodeWork(
   const uint64_t head_dim = Scalar(arguments, A::kHeadDim);
   const uint64_t group = Scalar(arguments, A::kGroupHeads);
   const uint64_t block = std::max(1u, Scalar(arguments, A::kBlockTokens));
-  const uint64_t tile_beats = TileBeats(Scalar(arguments, A::kHeadDim));
+  const KvElement element = Element(arguments, A::kElement);
+  const uint64_t tile_beats =
+      TileBeats(Scalar(arguments, A::kHeadDim), element);
+  const uint64_t scale_beats = TileScaleBeats(element);
   WorkMeter meter(arguments.size());
   meter.Launch(A::kWork, A::kStatus, items);
   for (uint32_t i = 0; i < items; ++i) {
     const DecodeItem item = WorkItem<DecodeItem>(arguments, A::kWork, i);
     const uint64_t end_slot = uint64_t{item.first_slot} + item.num_tokens;
     const uint64_t tiles =
-        (end_slot + kTileSlots - 1) / kTileSlots - item.first_slot / kTileSlots;
-    const uint64_t pages = (end_slot + block - 1) / block;
+        DivideUp(end_slot, kTileSlots) - item.first_slot / kTileSlots;
+    const uint64_t pages = DivideUp(end_slot, block);
     const uint64_t query_beats =
         group * RowBeats(static_cast<uint32_t>(head_dim));
     const uint64_t out_beats =
         group * OutRowBeats(static_cast<uint32_t>(head_dim));
-    meter.Read(A::kKv, 2 * tiles * tile_beats, tile_beats);
+    // Scales are bursts of their own, so the average burst is half as long.
+    meter.Read(A::kKv, 2 * tiles * (tile_beats + scale_beats),
+               (tile_beats + scale_beats) / (1 + scale_beats));
     meter.ReadWords(A::kTable, pages, item.table_step == 1 ? pages : 1);
     meter.Read(A::kQueries, query_beats, query_beats);
     meter.Write(A::kOut, out_beats + 1, out_beats);
@@ -123,7 +135,9 @@ absl::StatusOr<KernelWork> KvAppendWork(
   const uint32_t items = NumItems(arguments, A::kWork, A::kMaxItems, A::kStatus,
                                   KernelId::kKvAppend);
   const uint32_t head_dim = Scalar(arguments, A::kHeadDim);
-  const uint64_t tile_beats = TileBeats(head_dim);
+  const KvElement element = Element(arguments, A::kElement);
+  const uint64_t tile_beats = TileBeats(head_dim, element);
+  const uint64_t scale_beats = 2 * TileScaleBeats(element);
   WorkMeter meter(arguments.size());
   meter.Launch(A::kWork, A::kStatus, items);
   for (uint32_t i = 0; i < items; ++i) {
@@ -131,18 +145,24 @@ absl::StatusOr<KernelWork> KvAppendWork(
     const uint64_t end_slot = uint64_t{item.first_slot} + item.num_tokens;
     const uint64_t slices = item.num_slices;
     const uint64_t tiles =
-        (end_slot + kTileSlots - 1) / kTileSlots - item.first_slot / kTileSlots;
-    const uint64_t v_beats = (end_slot * head_dim + 31) / 32 -
-                             uint64_t{item.first_slot} * head_dim / 32;
-    const uint64_t rows = uint64_t{item.num_tokens} * 2 * RowBeats(head_dim);
+        DivideUp(end_slot, kTileSlots) - item.first_slot / kTileSlots;
+    const uint64_t row_bytes = uint64_t{head_dim} * KvElementBytes(element);
+    const uint64_t first_byte = item.first_slot * row_bytes;
+    const uint64_t v_beats =
+        DivideUp(end_slot * row_bytes, kBeatBytes) - first_byte / kBeatBytes;
+    const uint64_t rows =
+        uint64_t{item.num_tokens} * AppendTokenBeats(head_dim, element);
     meter.Read(A::kRows, slices * rows, rows);
     // Only the first tile can hold slots that stay, and so its beats of V.
-    const uint64_t kept = item.first_slot % kTileSlots != 0 ? tile_beats : 0;
-    const uint64_t kept_v = item.first_slot * head_dim % 32 != 0 ? 1 : 0;
+    const uint64_t kept =
+        item.first_slot % kTileSlots != 0 ? tile_beats + scale_beats : 0;
+    const uint64_t kept_v = first_byte % kBeatBytes != 0 ? 1 : 0;
     if (kept + kept_v > 0) {
-      meter.Read(A::kKvIn, slices * (kept + kept_v), kept);
+      meter.Read(A::kKvIn, slices * (kept + kept_v), tile_beats);
     }
-    meter.Write(A::kKvOut, slices * (tiles * tile_beats + v_beats), tile_beats);
+    meter.Write(A::kKvOut,
+                slices * (tiles * (tile_beats + scale_beats) + v_beats),
+                tile_beats);
   }
   return meter.work();
 }
@@ -155,15 +175,18 @@ absl::StatusOr<KernelWork> KvCopyWork(
   const uint32_t items = NumItems(arguments, A::kWork, A::kMaxItems, A::kStatus,
                                   KernelId::kKvCopy);
   const uint32_t head_dim = Scalar(arguments, A::kHeadDim);
+  const KvElement element = Element(arguments, A::kElement);
   WorkMeter meter(arguments.size());
   meter.Launch(A::kWork, A::kStatus, items);
   for (uint32_t i = 0; i < items; ++i) {
     const CopyItem item = WorkItem<CopyItem>(arguments, A::kWork, i);
     const uint64_t filled = item.filled_tokens;
-    const uint64_t k_beats =
-        (filled + kTileSlots - 1) / kTileSlots * TileBeats(head_dim);
-    const uint64_t v_beats = (filled * head_dim + 31) / 32;
-    const uint64_t beats = item.num_slices * (k_beats + v_beats);
+    const uint64_t tiles = DivideUp(filled, kTileSlots);
+    const uint64_t k_beats = tiles * TileBeats(head_dim, element);
+    const uint64_t v_beats =
+        DivideUp(filled * head_dim * KvElementBytes(element), kBeatBytes);
+    const uint64_t scale_beats = 2 * tiles * TileScaleBeats(element);
+    const uint64_t beats = item.num_slices * (k_beats + v_beats + scale_beats);
     meter.Read(A::kSource, beats, k_beats);
     meter.Write(A::kTarget, beats, k_beats);
   }

@@ -6,9 +6,8 @@
 // its tile, 4 bytes in each, so a tile is read, changed and written: 2 bursts
 // of 64 beats for head_dim 128, which overlap with those of other tiles.
 
-#include "fpga_dma/kernels/beat_runs.h"
+#include "fpga_dma/kernels/append_tiles.h"
 #include "fpga_dma/kernels/dataflow.h"
-#include "fpga_dma/kernels/work_list.h"
 
 namespace paged_kv::fpga_dma {
 namespace {
@@ -18,29 +17,27 @@ struct AppendLimits {
   uint32_t num_pages;
   uint32_t page_stride_beats;
 };
-struct AppendGeometry {
-  uint32_t head_dim;
-  uint32_t block_tokens;
-  uint32_t tile_beats;      // TileBeats(head_dim)
-  uint32_t row_beats;       // RowBeats(head_dim)
-  uint32_t slots_per_beat;  // of V; 1 where a row is a beat or more
-};
 struct AppendCommand {
   bool stop = false;
+  LaunchResult result;  // of the launch, if `stop`
+  uint32_t index = 0;
   AppendItem item;
 };
-// The new slots [begin, end) of one tile of one slice.
-struct TileAppend {
-  bool stop = false;
-  bool keep_k = false;  // the tile holds slots already: change, else replace
-  bool keep_v = false;  // likewise the first beat of V
-  uint32_t begin = 0;
-  uint32_t end = 0;
-  uint64_t k_beat = 0;   // of the tile
-  uint64_t v_beat = 0;   // the first beat of V that changes
-  uint32_t v_beats = 0;  // how many do
-  uint64_t source_beat = 0;
-};
+AppendGeometry ToAppendGeometry(KvElement element, uint32_t head_dim,
+                                uint32_t block_tokens) {
+  AppendGeometry geometry;
+  geometry.block_tokens = block_tokens;
+  geometry.int8 = element == KvElement::kInt8;
+  geometry.row_words = head_dim * KvElementBytes(element) / 4;
+  geometry.tile_beats = TileBeats(head_dim, element);
+  geometry.row_beats = RowBeats(head_dim, element);
+  geometry.token_beats = AppendTokenBeats(head_dim, element);
+  geometry.half_beats = SliceBeats(block_tokens, head_dim, element) / 2;
+  geometry.slots_per_beat = geometry.row_words < kWordsPerBeat
+                                ? kWordsPerBeat / geometry.row_words
+                                : 1;
+  return geometry;
+}
 
 AppendItem ToAppendItem(const Beat& beat) {
 #pragma HLS inline
@@ -65,8 +62,7 @@ KernelError CheckItem(const AppendItem& item, const AppendLimits& limits,
   if (*detail > geometry.block_tokens) return KernelError::kSlotRange;
   *detail = item.page;
   if (item.page >= limits.num_pages) return KernelError::kPageIndex;
-  const uint64_t slice_beats =
-      SliceBeats(geometry.block_tokens, geometry.head_dim);
+  const uint64_t slice_beats = 2 * uint64_t{geometry.half_beats};
   // Slices lie apart, so there cannot be more than a page holds.
   *detail = item.slice_stride_beats;
   if (item.num_slices > 1 && *detail < slice_beats) {
@@ -76,42 +72,47 @@ KernelError CheckItem(const AppendItem& item, const AppendLimits& limits,
             uint64_t{item.num_slices - 1} * item.slice_stride_beats +
             slice_beats;
   if (*detail > limits.page_stride_beats) return KernelError::kSliceRange;
-  *detail = item.source_beat + uint64_t{item.num_slices} * item.num_tokens * 2 *
-                                   geometry.row_beats;
+  *detail = item.source_beat +
+            uint64_t{item.num_slices} * item.num_tokens * geometry.token_beats;
   if (*detail > limits.source_beats) return KernelError::kSourceRange;
   return KernelError::kOk;
 }
 
 void ReadItems(const Beat* work, uint32_t num_items, AppendLimits limits,
-               AppendGeometry geometry, hls::stream<AppendCommand>& items,
-               LaunchResult* result) {
-  result->item = num_items;
+               AppendGeometry geometry, hls::stream<AppendCommand>& items) {
+  AppendCommand stop;
+  stop.stop = true;
+  stop.result.item = num_items;
   for (uint32_t i = 0; i < num_items; ++i) {
 #pragma HLS pipeline II = 2
     AppendCommand command;
+    command.index = i;
     command.item = ToAppendItem(work[1 + uint64_t{i}]);
     uint64_t detail = 0;
     const KernelError error =
         CheckItem(command.item, limits, geometry, &detail);
     if (error != KernelError::kOk) {
-      *result = {error, i, detail};
+      stop.result = {error, i, detail};
       break;
     }
     items.write(command);
   }
-  AppendCommand stop;
-  stop.stop = true;
   items.write(stop);
 }
 
 void PlanTiles(AppendLimits limits, AppendGeometry geometry,
                hls::stream<AppendCommand>& items,
                hls::stream<TileAppend>& tiles) {
-  const uint32_t half_beats =
-      SliceBeats(geometry.block_tokens, geometry.head_dim) / 2;
+  const uint32_t data_beats =
+      geometry.block_tokens / kTileSlots * geometry.tile_beats;
+  TileAppend stop;
+  stop.stop = true;
   for (;;) {
     const AppendCommand command = items.read();
-    if (command.stop) break;
+    if (command.stop) {
+      stop.result = command.result;
+      break;
+    }
     const AppendItem& item = command.item;
     const uint32_t end_slot = item.first_slot + item.num_tokens;
     uint64_t slice =
@@ -125,26 +126,27 @@ void PlanTiles(AppendLimits limits, AppendGeometry geometry,
         const uint32_t tile_end = (tile + 1) * kTileSlots;
         const uint32_t end = end_slot < tile_end ? end_slot : tile_end;
         TileAppend out;
+        out.item = command.index;
         out.begin = slot % kTileSlots;
         out.end = out.begin + (end - slot);
         out.keep_k = out.begin != 0;
         out.keep_v = out.begin % geometry.slots_per_beat != 0;
         out.k_beat = slice + uint64_t{tile} * geometry.tile_beats;
-        const uint32_t first_v = slot * geometry.head_dim / kBf16PerBeat;
+        out.k_scale_beat = slice + data_beats + tile;
+        out.v_scale_beat = out.k_scale_beat + geometry.half_beats;
+        const uint32_t first_v = slot * geometry.row_words / kWordsPerBeat;
         const uint32_t end_v =
-            (end * geometry.head_dim + kBf16PerBeat - 1) / kBf16PerBeat;
-        out.v_beat = slice + half_beats + first_v;
+            (end * geometry.row_words + kWordsPerBeat - 1) / kWordsPerBeat;
+        out.v_beat = slice + geometry.half_beats + first_v;
         out.v_beats = end_v - first_v;
         out.source_beat = source;
         tiles.write(out);
-        source += uint64_t{end - slot} * 2 * geometry.row_beats;
+        source += uint64_t{end - slot} * geometry.token_beats;
         slot = end;
       }
       slice += item.slice_stride_beats;
     }
   }
-  TileAppend stop;
-  stop.stop = true;
   tiles.write(stop);
 }
 
@@ -157,11 +159,12 @@ void ReadRows(const Beat* rows, AppendGeometry geometry,
     read_tiles.write(tile);
     if (tile.stop) break;
     ReadRun(rows, tile.source_beat,
-            (tile.end - tile.begin) * 2 * geometry.row_beats, row_beats);
+            (tile.end - tile.begin) * geometry.token_beats, row_beats);
   }
 }
 
-// What is kept of the old contents: a tile of K, then a beat of V.
+// What is kept of the old contents: a tile of K, its scales and those of V,
+// then a beat of V.
 void ReadOld(const Beat* kv, AppendGeometry geometry,
              hls::stream<TileAppend>& tiles,
              hls::stream<TileAppend>& read_tiles,
@@ -170,97 +173,15 @@ void ReadOld(const Beat* kv, AppendGeometry geometry,
     const TileAppend tile = tiles.read();
     read_tiles.write(tile);
     if (tile.stop) break;
-    if (tile.keep_k) ReadRun(kv, tile.k_beat, geometry.tile_beats, old_beats);
+    if (tile.keep_k) {
+      ReadRun(kv, tile.k_beat, geometry.tile_beats, old_beats);
+      if (geometry.int8) {
+        ReadRun(kv, tile.k_scale_beat, 1, old_beats);
+        ReadRun(kv, tile.v_scale_beat, 1, old_beats);
+      }
+    }
     if (tile.keep_v) ReadRun(kv, tile.v_beat, 1, old_beats);
   }
-}
-
-// The rows of a tile: K as it came, V already in the beats of its slice.
-struct TileRows {
-  Beat k[kTileSlots][kMaxKernelHeadDim / kBf16PerBeat];
-  Beat v[kTileSlots * kMaxKernelHeadDim / kBf16PerBeat];
-};
-
-// Places a row that is a part of a beat. The first one of a beat clears it:
-// variables of a kernel hold anything at first.
-void PlaceValueRow(const Beat& row, uint32_t slot, bool first,
-                   uint32_t head_dim, TileRows* tile) {
-#pragma HLS inline
-  const uint32_t words = head_dim / 2;
-  const uint32_t first_word = slot * words;
-  Beat beat = 0;
-  if (!first) beat = tile->v[first_word / kWordsPerBeat];
-  // A fixed count, so that HLS can unroll it.
-  for (uint32_t w = 0; w < kWordsPerBeat; ++w) {
-    if (w >= words) continue;
-    SetWord(&beat, (first_word + w) % kWordsPerBeat, Word(row, w));
-  }
-  tile->v[first_word / kWordsPerBeat] = beat;
-}
-
-void MergeTiles(AppendGeometry geometry, hls::stream<TileAppend>& tiles,
-                hls::stream<Beat>& row_beats, hls::stream<Beat>& old_beats,
-                hls::stream<RunCommand>& runs, hls::stream<Beat>& new_beats) {
-  for (;;) {
-    const TileAppend tile = tiles.read();
-    if (tile.stop) break;
-    TileRows rows;
-#pragma HLS array_partition variable = rows.k complete dim = 1
-    for (uint32_t t = tile.begin; t < tile.end; ++t) {
-      for (uint32_t b = 0; b < geometry.row_beats; ++b) {
-#pragma HLS pipeline II = 1
-        rows.k[t][b] = row_beats.read();
-      }
-      for (uint32_t b = 0; b < geometry.row_beats; ++b) {
-#pragma HLS pipeline II = 1
-        const Beat row = row_beats.read();
-        if (geometry.slots_per_beat == 1) {
-          rows.v[t * geometry.row_beats + b] = row;
-        } else {
-          const bool first =
-              t == tile.begin || t % geometry.slots_per_beat == 0;
-          PlaceValueRow(row, t, first, geometry.head_dim, &rows);
-        }
-      }
-    }
-    RunCommand k_run;
-    k_run.target_beat = tile.k_beat;
-    k_run.beats = geometry.tile_beats;
-    runs.write(k_run);
-    for (uint32_t r = 0; r < geometry.tile_beats; ++r) {
-#pragma HLS pipeline II = 1
-      Beat beat = 0;
-      if (tile.keep_k) beat = old_beats.read();
-      for (uint32_t t = 0; t < kTileSlots; ++t) {
-#pragma HLS unroll
-        if (t >= tile.begin && t < tile.end) {
-          SetWord(&beat, t,
-                  Word(rows.k[t][r / kWordsPerBeat], r % kWordsPerBeat));
-        }
-      }
-      new_beats.write(beat);
-    }
-    RunCommand v_run;
-    v_run.target_beat = tile.v_beat;
-    v_run.beats = tile.v_beats;
-    runs.write(v_run);
-    const uint32_t first = tile.begin * geometry.head_dim / kBf16PerBeat;
-    for (uint32_t b = 0; b < tile.v_beats; ++b) {
-#pragma HLS pipeline II = 1
-      Beat beat = rows.v[first + b];
-      if (b == 0 && tile.keep_v) {
-        const Beat old = old_beats.read();
-        const uint32_t words = geometry.head_dim / 2;
-        const uint32_t begin = tile.begin * words % kWordsPerBeat;
-        const uint32_t end = begin + (tile.end - tile.begin) * words;
-        for (uint32_t w = 0; w < kWordsPerBeat; ++w) {
-          if (w < begin || w >= end) SetWord(&beat, w, Word(old, w));
-        }
-      }
-      new_beats.write(beat);
-    }
-  }
-  runs.write(StopRuns());
 }
 
 void AppendStages(const Beat* kv_in, Beat* kv_out, const Beat* work,
@@ -276,12 +197,12 @@ void AppendStages(const Beat* kv_in, Beat* kv_out, const Beat* work,
   PAGED_KV_STREAM(RunCommand, runs, 4);
   PAGED_KV_STREAM(Beat, new_beats, 128);
   PAGED_KV_STAGES_BEGIN;
-  PAGED_KV_STAGE(ReadItems(work, num_items, limits, geometry, items, result));
+  PAGED_KV_STAGE(ReadItems(work, num_items, limits, geometry, items));
   PAGED_KV_STAGE(PlanTiles(limits, geometry, items, tiles));
   PAGED_KV_STAGE(ReadRows(rows, geometry, tiles, row_tiles, row_beats));
   PAGED_KV_STAGE(ReadOld(kv_in, geometry, row_tiles, old_tiles, old_beats));
-  PAGED_KV_STAGE(
-      MergeTiles(geometry, old_tiles, row_beats, old_beats, runs, new_beats));
+  PAGED_KV_STAGE(MergeTiles(geometry, old_tiles, row_beats, old_beats, runs,
+                            new_beats, result));
   PAGED_KV_STAGE(WriteRuns(kv_out, runs, new_beats));
   PAGED_KV_STAGES_END;
 }
@@ -317,10 +238,8 @@ extern "C" void kv_append(const paged_kv::fpga_dma::Beat* kv_in,
     } else {
       const dma::AppendLimits limits = {source_beats, num_pages,
                                         page_stride_beats};
-      const dma::AppendGeometry geometry = {
-          head_dim, block_tokens, dma::TileBeats(head_dim),
-          dma::RowBeats(head_dim),
-          head_dim < dma::kBf16PerBeat ? dma::kBf16PerBeat / head_dim : 1};
+      const dma::AppendGeometry geometry = dma::ToAppendGeometry(
+          static_cast<dma::KvElement>(element), head_dim, block_tokens);
       dma::AppendStages(kv_in, kv_out, work, rows, launch.num_items, limits,
                         geometry, &launch.result);
     }

@@ -20,6 +20,7 @@ struct CopyLimits {
 struct CopyGeometry {
   uint32_t head_dim;
   uint32_t block_tokens;
+  KvElement element;
 };
 struct CopyCommand {
   bool stop = false;
@@ -56,7 +57,7 @@ KernelError CheckItem(const CopyItem& item, const CopyLimits& limits,
   if (item.target_page >= limits.target_pages) return KernelError::kPageIndex;
   const uint64_t slices = item.num_slices - 1;
   const uint64_t slice_beats =
-      SliceBeats(geometry.block_tokens, geometry.head_dim);
+      SliceBeats(geometry.block_tokens, geometry.head_dim, geometry.element);
   // Slices lie apart, so there cannot be more than a page holds.
   *detail = item.source_slice_stride_beats;
   if (slices > 0 && *detail < slice_beats) return KernelError::kSliceRange;
@@ -97,21 +98,44 @@ void ReadItems(const Beat* work, uint32_t num_items, CopyLimits limits,
   items.write(stop);
 }
 
-// Two runs per slice: whole tiles of K that hold a filled slot, and the rows of
-// V of filled slots, in whole beats.
+// The runs of a slice, in beats from its start: whole tiles of K that hold a
+// filled slot, the rows of V of filled slots in whole beats, and the scales of
+// both.
+struct SliceRuns {
+  uint32_t num_runs;
+  uint32_t begin[4];
+  uint32_t beats[4];
+};
+SliceRuns RunsOf(uint32_t filled_tokens, CopyGeometry geometry) {
+#pragma HLS inline
+  const uint32_t tiles = (filled_tokens + kTileSlots - 1) / kTileSlots;
+  const uint32_t tile_beats = TileBeats(geometry.head_dim, geometry.element);
+  const uint32_t row_bytes =
+      geometry.head_dim * KvElementBytes(geometry.element);
+  const uint32_t data_beats = geometry.block_tokens / kTileSlots * tile_beats;
+  const uint32_t half_beats =
+      SliceBeats(geometry.block_tokens, geometry.head_dim, geometry.element) /
+      2;
+  SliceRuns runs;
+  runs.num_runs = geometry.element == KvElement::kInt8 ? 4 : 2;
+  runs.begin[0] = 0;
+  runs.beats[0] = tiles * tile_beats;
+  runs.begin[1] = half_beats;
+  runs.beats[1] = (filled_tokens * row_bytes + kBeatBytes - 1) / kBeatBytes;
+  runs.begin[2] = data_beats;
+  runs.beats[2] = tiles;
+  runs.begin[3] = half_beats + data_beats;
+  runs.beats[3] = tiles;
+  return runs;
+}
+
 void PlanRuns(CopyLimits limits, CopyGeometry geometry,
               hls::stream<CopyCommand>& items, hls::stream<RunCommand>& runs) {
-  const uint32_t half_beats =
-      SliceBeats(geometry.block_tokens, geometry.head_dim) / 2;
   for (;;) {
     const CopyCommand command = items.read();
     if (command.stop) break;
     const CopyItem& item = command.item;
-    const uint32_t tiles = (item.filled_tokens + kTileSlots - 1) / kTileSlots;
-    const uint32_t k_beats = tiles * TileBeats(geometry.head_dim);
-    const uint32_t v_beats =
-        (item.filled_tokens * geometry.head_dim + kBf16PerBeat - 1) /
-        kBf16PerBeat;
+    const SliceRuns of_slice = RunsOf(item.filled_tokens, geometry);
     uint64_t source =
         uint64_t{item.source_page} * limits.source_page_stride_beats +
         item.source_slice_beat;
@@ -119,17 +143,14 @@ void PlanRuns(CopyLimits limits, CopyGeometry geometry,
         uint64_t{item.target_page} * limits.target_page_stride_beats +
         item.target_slice_beat;
     for (uint32_t slice = 0; slice < item.num_slices; ++slice) {
-#pragma HLS pipeline II = 2
-      RunCommand k;
-      k.source_beat = source;
-      k.target_beat = target;
-      k.beats = k_beats;
-      runs.write(k);
-      RunCommand v;
-      v.source_beat = source + half_beats;
-      v.target_beat = target + half_beats;
-      v.beats = v_beats;
-      runs.write(v);
+      for (uint32_t i = 0; i < of_slice.num_runs; ++i) {
+#pragma HLS pipeline II = 1
+        RunCommand run;
+        run.source_beat = source + of_slice.begin[i];
+        run.target_beat = target + of_slice.begin[i];
+        run.beats = of_slice.beats[i];
+        runs.write(run);
+      }
       source += item.source_slice_stride_beats;
       target += item.target_slice_stride_beats;
     }
@@ -183,7 +204,8 @@ extern "C" void kv_copy(const paged_kv::fpga_dma::Beat* source,
     } else {
       const dma::CopyLimits limits = {source_pages, source_page_stride_beats,
                                       target_pages, target_page_stride_beats};
-      const dma::CopyGeometry geometry = {head_dim, block_tokens};
+      const dma::CopyGeometry geometry = {head_dim, block_tokens,
+                                          static_cast<dma::KvElement>(element)};
       dma::CopyStages(source, target, work, launch.num_items, limits, geometry,
                       &launch.result);
     }

@@ -6,8 +6,9 @@
 // arguments, decode_commands.h the stages.
 //
 // The port of K/V delivers a beat per cycle, K and V in turns; Scores and
-// Values take two cycles per beat of theirs (kBeatCycles), so neither waits for
-// the other. docs/fpga_kernels.md counts the DSP slices.
+// Values take two cycles per beat of bf16 (kBeatCycles), so neither waits for
+// the other. Of int8 the port waits: a beat holds twice as many elements.
+// docs/fpga_kernels.md counts the DSP slices.
 
 #include "fpga_dma/kernels/dataflow.h"
 #include "fpga_dma/kernels/decode_back.h"
@@ -30,7 +31,9 @@ static void DecodeStages(const Beat* kv, const Beat* work,
   // A tile of K with head_dim 128, and half a tile of V.
   PAGED_KV_STREAM(Beat, k_beats, 64);
   PAGED_KV_STREAM(Beat, v_beats, 32);
+  PAGED_KV_STREAM(TileScales, scales, 4);
   PAGED_KV_STREAM(TileCommand, softmax_tiles, 4);
+  PAGED_KV_STREAM(TileFactors, factors, 2);
   PAGED_KV_STREAM(PartialScores, partial_scores, 16);
   PAGED_KV_STREAM(TileWeights, weights, 2);
   PAGED_KV_STREAM(OutputCommand, output_commands, 2);
@@ -41,10 +44,12 @@ static void DecodeStages(const Beat* kv, const Beat* work,
   PAGED_KV_STAGE(PlanTiles(limits, geometry, table_items, page_indices,
                            query_commands, tiles, result));
   PAGED_KV_STAGE(LoadQueries(queries, geometry, query_commands, query_beats));
-  PAGED_KV_STAGE(Gather(kv, geometry, tiles, score_tiles, k_beats, v_beats));
+  PAGED_KV_STAGE(
+      Gather(kv, geometry, tiles, score_tiles, k_beats, scales, v_beats));
   PAGED_KV_STAGE(Scores(geometry, score_tiles, query_beats, k_beats,
                         softmax_tiles, partial_scores));
-  PAGED_KV_STAGE(Softmax(geometry, softmax_tiles, partial_scores, weights));
+  PAGED_KV_STAGE(Factors(geometry, softmax_tiles, scales, factors));
+  PAGED_KV_STAGE(Softmax(geometry, factors, partial_scores, weights));
   PAGED_KV_STAGE(
       Values(geometry, weights, v_beats, output_commands, partial_outputs));
   PAGED_KV_STAGE(Write(out, geometry, output_commands, partial_outputs));
@@ -86,14 +91,8 @@ extern "C" void paged_decode(
     } else {
       const dma::DecodeLimits limits = {table_entries, query_beats, out_beats,
                                         num_pages, page_stride_beats};
-      const uint32_t tile_beats = dma::TileBeats(head_dim);
-      const dma::DecodeGeometry geometry = {
-          head_dim,
-          group_heads,
-          block_tokens,
-          tile_beats,
-          tile_beats < dma::kTurns ? tile_beats : dma::kTurns,
-          dma::HeadDimBits(head_dim)};
+      const dma::DecodeGeometry geometry =
+          dma::ToDecodeGeometry(element, head_dim, group_heads, block_tokens);
       dma::DecodeStages(kv, work, table, queries, out, launch.num_items, limits,
                         geometry, &launch.result);
     }

@@ -72,7 +72,8 @@ inline void EndLaunch(const Launch& launch, Beat* status) {
 // Whether the kernels have that geometry; if not, `detail` is what is wrong.
 inline bool GoodGeometry(uint32_t element, uint32_t head_dim,
                          uint32_t block_tokens, uint64_t* detail) {
-  if (element != static_cast<uint32_t>(KvElement::kBf16)) {
+  if (element != static_cast<uint32_t>(KvElement::kBf16) &&
+      element != static_cast<uint32_t>(KvElement::kInt8)) {
     *detail = element;
     return false;
   }

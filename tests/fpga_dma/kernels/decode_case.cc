@@ -38,11 +38,34 @@ uint16_t RandomBf16(std::mt19937_64& random) {
   return static_cast<uint16_t>(bits >> 16);
 }
 
+// Rows with the range of RandomBf16, and some of its extremes.
+float RandomScale(std::mt19937_64& random) {
+  const float scale =
+      std::uniform_real_distribution<float>(0.2f, 1.5f)(random) / 127.0f;
+  switch (random() % 64) {
+    case 0:
+      return 1.17549435e-38f;  // 2^-126, the smallest; counts as 0
+    case 1:
+      return 1e-12f * scale;
+    case 2:
+      return 8.0f * scale;
+    default:
+      return scale;
+  }
+}
+
 uint32_t Below(std::mt19937_64& random, uint32_t limit) {
   return static_cast<uint32_t>(random() % limit);
 }
 
 }  // namespace
+
+float FloatOfBf16(uint16_t stored) {
+  const uint32_t bits = uint32_t{stored} << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
 
 DecodeCase::DecodeCase(const DecodeShape& s)
     : shape(s),
@@ -64,8 +87,25 @@ DecodeCase::DecodeCase(const DecodeShape& s)
   status.Set(0, KernelStatus{});
 }
 
+void DecodeCase::FillScales(std::mt19937_64& random) {
+  for (uint32_t page = 0; page < shape.num_pages; ++page) {
+    for (uint32_t slice = 0; slice < shape.slices; ++slice) {
+      const uint32_t slice_beat = slice * (shape.slice_beats() + kGapBeats);
+      for (uint32_t slot = 0; slot < shape.block_tokens; ++slot) {
+        kv.Set(KeyScaleByte(page, slice_beat, slot) / 4, RandomScale(random));
+        kv.Set(ValueScaleByte(page, slice_beat, slot) / 4, RandomScale(random));
+      }
+    }
+  }
+}
+
 void DecodeCase::Fill(std::mt19937_64& random) {
-  for (size_t i = 0; i < kv.size() / 2; ++i) kv.Set(i, RandomBf16(random));
+  if (shape.int8()) {
+    for (size_t i = 0; i < kv.size() / 8; ++i) kv.Set(i, random());
+    FillScales(random);
+  } else {
+    for (size_t i = 0; i < kv.size() / 2; ++i) kv.Set(i, RandomBf16(random));
+  }
   for (size_t i = 0; i < queries.size() / 2; ++i) {
     queries.Set(i, RandomBf16(random));
   }
@@ -76,10 +116,8 @@ void DecodeCase::Fill(std::mt19937_64& random) {
 
 void DecodeCase::PoisonUnused() {
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> used;
-  std::set<uint32_t> slices;
   for (uint32_t i = 0; i < shape.num_items; ++i) {
     const DecodeItem item = Item(i);
-    slices.insert(item.slice_beat);
     for (uint32_t token = 0; token < item.num_tokens; ++token) {
       uint32_t page, slot;
       Place(item, token, &page, &slot);
@@ -88,18 +126,20 @@ void DecodeCase::PoisonUnused() {
   }
   CardMemory poisoned(kv.size());
   for (size_t i = 0; i < kv.size() / 2; ++i) poisoned.Set(i, kNanBf16);
-  CardMemory live = kv;
+  const CardMemory live = kv;
   std::memcpy(kv.data(), poisoned.data(), kv.size());
-  const size_t half = size_t{shape.slice_beats()} / 2 * 32;  // elements
+  const auto restore = [&](size_t byte, size_t bytes) {
+    std::memcpy(kv.data() + byte, live.data() + byte, bytes);
+  };
+  const uint32_t element_bytes = KvElementBytes(shape.element);
   for (const auto& [page, slice_beat, slot] : used) {
-    const size_t slice = (size_t{page} * page_stride_beats + slice_beat) * 32;
     for (uint32_t d = 0; d < shape.head_dim; ++d) {
-      const size_t k = slice + (slot / 16) * 16 * shape.head_dim +
-                       (d / 2) * 32 + (slot % 16) * 2 + d % 2;
-      const size_t v = slice + half + size_t{slot} * shape.head_dim + d;
-      kv.Set(k, live.Get<uint16_t>(k));
-      kv.Set(v, live.Get<uint16_t>(v));
+      restore(KeyByte(page, slice_beat, slot, d), element_bytes);
+      restore(ValueByte(page, slice_beat, slot, d), element_bytes);
     }
+    if (!shape.int8()) continue;
+    restore(KeyScaleByte(page, slice_beat, slot), sizeof(float));
+    restore(ValueScaleByte(page, slice_beat, slot), sizeof(float));
   }
 }
 
@@ -122,23 +162,62 @@ DecodeItem DecodeCase::NewItem(uint32_t index) const {
   return item;
 }
 
-// docs/layouts.md, in elements.
-uint16_t DecodeCase::Key(uint32_t page, uint32_t slice_beat, uint32_t slot,
-                         uint32_t dim) const {
-  const size_t slice = (size_t{page} * page_stride_beats + slice_beat) * 32;
-  return kv.Get<uint16_t>(slice + (slot / 16) * 16 * shape.head_dim +
-                          (dim / 2) * 32 + (slot % 16) * 2 + dim % 2);
+size_t DecodeCase::SliceByte(uint32_t page, uint32_t slice_beat) const {
+  return (size_t{page} * page_stride_beats + slice_beat) * kBeatBytes;
 }
-uint16_t DecodeCase::Value(uint32_t page, uint32_t slice_beat, uint32_t slot,
-                           uint32_t dim) const {
-  const size_t slice = (size_t{page} * page_stride_beats + slice_beat) * 32;
-  const size_t half = size_t{shape.slice_beats()} / 2 * 32;
-  return kv.Get<uint16_t>(slice + half + size_t{slot} * shape.head_dim + dim);
+size_t DecodeCase::DataBytes() const {
+  return size_t{shape.block_tokens} * shape.head_dim *
+         KvElementBytes(shape.element);
 }
-uint16_t DecodeCase::Query(uint32_t query_beat, uint32_t head,
+size_t DecodeCase::KeyByte(uint32_t page, uint32_t slice_beat, uint32_t slot,
                            uint32_t dim) const {
-  return queries.Get<uint16_t>(
-      (size_t{query_beat} + head * RowBeats(shape.head_dim)) * 32 + dim);
+  const size_t bytes = KvElementBytes(shape.element);
+  const size_t per_word = 4 / bytes;
+  return SliceByte(page, slice_beat) + slot / 16 * 16 * shape.head_dim * bytes +
+         dim / per_word * 64 + slot % 16 * 4 + dim % per_word * bytes;
+}
+size_t DecodeCase::ValueByte(uint32_t page, uint32_t slice_beat, uint32_t slot,
+                             uint32_t dim) const {
+  return SliceByte(page, slice_beat) +
+         size_t{shape.slice_beats()} / 2 * kBeatBytes +
+         (size_t{slot} * shape.head_dim + dim) * KvElementBytes(shape.element);
+}
+size_t DecodeCase::KeyScaleByte(uint32_t page, uint32_t slice_beat,
+                                uint32_t slot) const {
+  return SliceByte(page, slice_beat) + DataBytes() + size_t{slot} * 4;
+}
+size_t DecodeCase::ValueScaleByte(uint32_t page, uint32_t slice_beat,
+                                  uint32_t slot) const {
+  return ValueByte(page, slice_beat, 0, 0) + DataBytes() + size_t{slot} * 4;
+}
+
+float DecodeCase::Element(size_t byte) const {
+  return shape.int8() ? static_cast<float>(kv.Get<int8_t>(byte))
+                      : FloatOfBf16(kv.Get<uint16_t>(byte / 2));
+}
+float DecodeCase::Key(uint32_t page, uint32_t slice_beat, uint32_t slot,
+                      uint32_t dim) const {
+  return Element(KeyByte(page, slice_beat, slot, dim));
+}
+float DecodeCase::Value(uint32_t page, uint32_t slice_beat, uint32_t slot,
+                        uint32_t dim) const {
+  return Element(ValueByte(page, slice_beat, slot, dim));
+}
+float DecodeCase::KeyScale(uint32_t page, uint32_t slice_beat,
+                           uint32_t slot) const {
+  return shape.int8() ? kv.Get<float>(KeyScaleByte(page, slice_beat, slot) / 4)
+                      : 1.0f;
+}
+float DecodeCase::ValueScale(uint32_t page, uint32_t slice_beat,
+                             uint32_t slot) const {
+  return shape.int8()
+             ? kv.Get<float>(ValueScaleByte(page, slice_beat, slot) / 4)
+             : 1.0f;
+}
+float DecodeCase::Query(uint32_t query_beat, uint32_t head,
+                        uint32_t dim) const {
+  return FloatOfBf16(queries.Get<uint16_t>(
+      (size_t{query_beat} + head * RowBeats(shape.head_dim)) * 32 + dim));
 }
 
 void DecodeCase::Place(const DecodeItem& item, uint32_t token, uint32_t* page,
@@ -162,7 +241,7 @@ std::vector<BoundArgument> DecodeCase::Arguments() {
           BindScalar(out.size() / kBeatBytes),
           BindScalar(shape.num_pages),
           BindScalar(page_stride_beats),
-          BindScalar(static_cast<uint32_t>(KvElement::kBf16)),
+          BindScalar(static_cast<uint32_t>(shape.element)),
           BindScalar(shape.head_dim),
           BindScalar(shape.group_heads),
           BindScalar(shape.block_tokens)};
@@ -173,10 +252,11 @@ absl::Status DecodeCase::Run(const KernelEntryPoints& build) {
   return RunKernel(build, KernelId::kPagedDecode, Arguments());
 }
 
-DecodeCase RandomDecodeCase(std::mt19937_64& random) {
+DecodeCase RandomDecodeCase(KvElement element, std::mt19937_64& random) {
   constexpr uint32_t kHeadDims[] = {8, 16, 32, 64, 128};
   constexpr uint32_t kBlocks[] = {16, 16, 32, 48, 128};
   DecodeShape shape;
+  shape.element = element;
   shape.head_dim = kHeadDims[Below(random, 5)];
   shape.group_heads = 1 + Below(random, kMaxGroupHeads);
   shape.block_tokens = kBlocks[Below(random, 5)];

@@ -31,10 +31,11 @@ struct BadInput {
   bool whole_launch = false;
 };
 
-// 3 items of 40 tokens over a pool of 8 pages with 2 slices of 128 beats and
-// gaps of 3 beats; 8 table entries; head_dim 128, 7 heads.
-DecodeCase GoodLaunch() {
+// 3 items of 40 tokens over a pool of 8 pages with 2 slices (128 beats of bf16,
+// 66 of int8) and gaps of 3 beats; 8 table entries; head_dim 128, 7 heads.
+DecodeCase GoodLaunch(KvElement element) {
   DecodeShape shape;
+  shape.element = element;
   shape.num_items = 3;
   DecodeCase launch(shape);
   std::mt19937_64 random(3);
@@ -77,7 +78,9 @@ std::function<void(DecodeCase*, std::vector<BoundArgument>*)> Entry(
   };
 }
 
-std::vector<BadInput> BadInputs() {
+std::vector<BadInput> BadInputs(KvElement element) {
+  const uint32_t slice_beats = SliceBeats(16, 128, element);
+  const uint32_t page_beats = 2 * (slice_beats + 3);
   constexpr uint32_t kMax = std::numeric_limits<uint32_t>::max();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   return {
@@ -99,9 +102,11 @@ std::vector<BadInput> BadInputs() {
        Item([=](DecodeItem* i) { i->table_step = kMax; })},
       {"table far away", KernelError::kTableRange, uint64_t{kMax} + 2,
        Item([=](DecodeItem* i) { i->table_begin = kMax; })},
-      {"slice beyond the page", KernelError::kSliceRange, 2 * 131 + 1,
-       Item([](DecodeItem* i) { i->slice_beat = 135; })},
-      {"slice far away", KernelError::kSliceRange, uint64_t{kMax} + 128,
+      {"slice beyond the page", KernelError::kSliceRange, page_beats + 1,
+       Item([=](DecodeItem* i) {
+         i->slice_beat = page_beats + 1 - slice_beats;
+       })},
+      {"slice far away", KernelError::kSliceRange, uint64_t{kMax} + slice_beats,
        Item([=](DecodeItem* i) { i->slice_beat = kMax; })},
       {"queries beyond the end", KernelError::kQueryRange, 3 * 28 + 1,
        Item([](DecodeItem* i) { i->query_beat = 2 * 28 + 1; })},
@@ -119,7 +124,7 @@ std::vector<BadInput> BadInputs() {
          ScalarIs(A::kNumPages, 0)(launch, arguments);
        },
        true},
-      {"a page stride of 0", KernelError::kSliceRange, 128,
+      {"a page stride of 0", KernelError::kSliceRange, slice_beats,
        ScalarIs(A::kPageStrideBeats, 0), true},
       {"no magic", KernelError::kBadHeader, 0,
        Header([](WorkListHeader* h) { h->magic = 0; }), true},
@@ -130,8 +135,10 @@ std::vector<BadInput> BadInputs() {
        Header([](WorkListHeader* h) { h->num_items = 4; }), true},
       {"most items", KernelError::kTooManyItems, kMax,
        Header([](WorkListHeader* h) { h->num_items = kMax; }), true},
-      {"another element type", KernelError::kBadGeometry, 9,
-       ScalarIs(A::kElement, 9), true},
+      {"the first element type that is none", KernelError::kBadGeometry, 2,
+       ScalarIs(A::kElement, 2), true},
+      {"the last element type that is none", KernelError::kBadGeometry, kMax,
+       ScalarIs(A::kElement, kMax), true},
       {"head_dim 0", KernelError::kBadGeometry, 0, ScalarIs(A::kHeadDim, 0),
        true},
       {"head_dim 96", KernelError::kBadGeometry, 96, ScalarIs(A::kHeadDim, 96),
@@ -162,19 +169,14 @@ std::string OutputOf(const DecodeCase& launch, const CardMemory& out,
          std::string(data + item.lse_beat * size_t{kBeatBytes}, kBeatBytes);
 }
 
-class DecodeErrorsTest : public testing::TestWithParam<bool> {
- protected:
-  const KernelEntryPoints& build() const {
-    return GetParam() ? kThreadedKernels : kSequentialKernels;
-  }
-};
+class DecodeErrorsTest : public KernelBuildsTest {};
 
 TEST_P(DecodeErrorsTest, EveryBadInputEndsInItsCode) {
-  const DecodeCase good = GoodLaunch();
+  const DecodeCase good = GoodLaunch(element());
   const CardMemory model = ModelOutputs(good);
-  for (const BadInput& bad : BadInputs()) {
+  for (const BadInput& bad : BadInputs(element())) {
     SCOPED_TRACE(bad.name);
-    DecodeCase launch = GoodLaunch();
+    DecodeCase launch = GoodLaunch(element());
     std::vector<BoundArgument> arguments = launch.Arguments();
     bad.spoil(&launch, &arguments);
     ASSERT_TRUE(RunKernel(build(), KernelId::kPagedDecode, arguments).ok());
@@ -196,7 +198,7 @@ TEST_P(DecodeErrorsTest, EveryBadInputEndsInItsCode) {
 }
 
 TEST_P(DecodeErrorsTest, TheCodeIsSticky) {
-  DecodeCase launch = GoodLaunch();
+  DecodeCase launch = GoodLaunch(element());
   launch.table.Set(3, uint32_t{100});
   ASSERT_TRUE(
       RunKernel(build(), KernelId::kPagedDecode, launch.Arguments()).ok());
@@ -220,7 +222,7 @@ TEST_P(DecodeErrorsTest, TheCodeIsSticky) {
 }
 
 TEST_P(DecodeErrorsTest, AnEmptyListIsDone) {
-  DecodeCase launch = GoodLaunch();
+  DecodeCase launch = GoodLaunch(element());
   WorkListHeader header = launch.work.Get<WorkListHeader>(0);
   header.num_items = 0;
   launch.work.Set(0, header);
@@ -231,17 +233,28 @@ TEST_P(DecodeErrorsTest, AnEmptyListIsDone) {
   EXPECT_TRUE(launch.out == before);
 }
 
-// Infinities and NaN in K, V or queries that do take part give NaN or
-// infinities in the rows that they belong to, the same in every build.
+// Numbers that are not finite, of K, V (of int8 of their scales) or queries,
+// and that do take part, give NaN or infinities in the rows that they belong
+// to, the same in every build.
 TEST_P(DecodeErrorsTest, NumbersThatAreNotFiniteStayInTheirRows) {
   constexpr uint16_t kStrange[] = {0x7F80, 0xFF80, 0x7FC0, 0x7F7F,
                                    0xFF7F, 0x0001, 0x8000};
   std::mt19937_64 random(11);
   for (int round = 0; round < 20; ++round) {
     SCOPED_TRACE(round);
-    DecodeCase launch = GoodLaunch();
-    for (int i = 0; i < 200; ++i) {
-      launch.kv.Set(random() % (launch.kv.size() / 2), kStrange[random() % 7]);
+    DecodeCase launch = GoodLaunch(element());
+    for (int i = 0; i < (int8() ? 20 : 200); ++i) {
+      const uint16_t strange = kStrange[random() % 7];
+      if (!int8()) {
+        launch.kv.Set(random() % (launch.kv.size() / 2), strange);
+        continue;
+      }
+      const uint32_t page = static_cast<uint32_t>(random() % 8);
+      const uint32_t slot = static_cast<uint32_t>(random() % 16);
+      const size_t byte = random() % 2 == 0
+                              ? launch.KeyScaleByte(page, 0, slot)
+                              : launch.ValueScaleByte(page, 0, slot);
+      launch.kv.Set(byte / 4, uint32_t{strange} << 16);
     }
     const size_t queries = launch.queries.size() / 2;
     launch.queries.Set(random() % queries, kStrange[random() % 7]);
@@ -251,10 +264,7 @@ TEST_P(DecodeErrorsTest, NumbersThatAreNotFiniteStayInTheirRows) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, DecodeErrorsTest, testing::Bool(),
-                         [](const auto& param) {
-                           return param.param ? "Threaded" : "Sequential";
-                         });
+PAGED_KV_ALL_KERNEL_BUILDS(DecodeErrorsTest);
 
 }  // namespace
 }  // namespace paged_kv::fpga_dma

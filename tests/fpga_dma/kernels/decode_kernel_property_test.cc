@@ -53,11 +53,13 @@ void ExpectDone(const DecodeCase& launch) {
   EXPECT_EQ(status.launches, 1u);
 }
 
-TEST(DecodeKernelPropertyTest, EveryBuildEqualsTheModelToTheBit) {
+class DecodeKernelPropertyTest : public testing::TestWithParam<KvElement> {};
+
+TEST_P(DecodeKernelPropertyTest, EveryBuildEqualsTheModelToTheBit) {
   std::mt19937_64 random(TestSeed(20261130));
   double worst = 0;
   for (int i = 0; i < kShapes; ++i) {
-    DecodeCase launch = RandomDecodeCase(random);
+    DecodeCase launch = RandomDecodeCase(GetParam(), random);
     launch.PoisonUnused();
     SCOPED_TRACE(testing::Message()
                  << "shape " << i << ": head_dim " << launch.shape.head_dim
@@ -82,11 +84,11 @@ TEST(DecodeKernelPropertyTest, EveryBuildEqualsTheModelToTheBit) {
 }
 
 // FIFOs are as deep as speed needs. Progress needs one element in each.
-TEST(DecodeKernelPropertyTest, DepthsAreForSpeedAlone) {
+TEST_P(DecodeKernelPropertyTest, DepthsAreForSpeedAlone) {
   std::mt19937_64 random(TestSeed(6));
   for (int i = 0; i < 20; ++i) {
     SCOPED_TRACE(i);
-    DecodeCase launch = RandomDecodeCase(random);
+    DecodeCase launch = RandomDecodeCase(GetParam(), random);
     SetStreamDepthLimit(1);
     SetStageSeed(random());
     ASSERT_TRUE(launch.Run(kThreadedKernels).ok());
@@ -96,10 +98,11 @@ TEST(DecodeKernelPropertyTest, DepthsAreForSpeedAlone) {
   }
 }
 
-TEST(DecodeKernelPropertyTest, NoScheduleOfTheStagesBlocks) {
+TEST_P(DecodeKernelPropertyTest, NoScheduleOfTheStagesBlocks) {
   const uint64_t seed = TestSeed(5);
   std::mt19937_64 random(seed);
   DecodeShape shape;
+  shape.element = GetParam();
   shape.num_items = 3;
   shape.block_tokens = 32;
   DecodeCase launch(shape);
@@ -121,6 +124,13 @@ TEST(DecodeKernelPropertyTest, NoScheduleOfTheStagesBlocks) {
   }
   EXPECT_EQ(LeftoverStreams(), 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Elements, DecodeKernelPropertyTest,
+                         testing::Values(KvElement::kBf16, KvElement::kInt8),
+                         [](const auto& param) {
+                           return param.param == KvElement::kInt8 ? "Int8"
+                                                                  : "Bf16";
+                         });
 
 }  // namespace
 }  // namespace paged_kv::fpga_dma

@@ -19,12 +19,9 @@ float ZeroBelow(float value, int exponent) {
   return std::fabs(value) < std::ldexp(1.0f, exponent) ? 0.0f : value;
 }
 
-float Bf16(uint16_t stored) {
-  const uint32_t bits = uint32_t{stored} << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return ZeroBelow(value, -55);
-}
+// An element of K, V or a query: integers stay what they are.
+float Read(float element) { return ZeroBelow(element, -55); }
+float ReadScale(float scale) { return ZeroBelow(scale, -60); }
 
 float Shifted(float value, float shift) {
   if (!(shift > -128.0f)) return 0.0f;
@@ -104,8 +101,7 @@ class HeadModel {
     float tile_maximum = -kInfinity;
     for (uint32_t position = begin; position < end; ++position) {
       float& s = score[position % 16];
-      s = ZeroBelow(Dot(position) * ZeroBelow(item_.scale * 1.44269502f, -60),
-                    -60);
+      s = ZeroBelow(Dot(position) * Factor(position), -60);
       if (s > tile_maximum) tile_maximum = s;
     }
     const float before = maximum_;
@@ -120,7 +116,11 @@ class HeadModel {
       for (float& value : turn) value = Shifted(value, shift);
     }
     // Elements of V take turns in groups of 32, whole tile included: slots
-    // outside add a weight of 0 times 0.
+    // outside add a weight of 0 times 0. The scale of V is a part of the
+    // weight.
+    for (uint32_t position = begin; position < end; ++position) {
+      weight[position % 16] = weight[position % 16] * ValueScaleAt(position);
+    }
     for (uint32_t position = tile * 16; position < tile * 16 + 16; ++position) {
       const bool inside = position >= begin && position < end;
       for (uint32_t dim = 0; dim < launch_.shape.head_dim; ++dim) {
@@ -138,7 +138,21 @@ class HeadModel {
   float ValueAt(uint32_t position, uint32_t dim) const {
     uint32_t page, slot;
     Find(position, &page, &slot);
-    return Bf16(launch_.Value(page, item_.slice_beat, slot, dim));
+    return Read(launch_.Value(page, item_.slice_beat, slot, dim));
+  }
+  float ValueScaleAt(uint32_t position) const {
+    uint32_t page, slot;
+    Find(position, &page, &slot);
+    return ReadScale(launch_.ValueScale(page, item_.slice_beat, slot));
+  }
+  // From a sum of products to a power of 2.
+  float Factor(uint32_t position) const {
+    uint32_t page, slot;
+    Find(position, &page, &slot);
+    const float scale = ZeroBelow(item_.scale * 1.44269502f, -60);
+    const float key_scale =
+        ReadScale(launch_.KeyScale(page, item_.slice_beat, slot));
+    return ZeroBelow(scale * key_scale, -60);
   }
   float Dot(uint32_t position) const {
     uint32_t page, slot;
@@ -147,8 +161,8 @@ class HeadModel {
     for (uint32_t d = 0; d < launch_.shape.head_dim; d += 2) {
       float product[2];
       for (uint32_t i = 0; i < 2; ++i) {
-        product[i] = Bf16(launch_.Query(item_.query_beat, head_, d + i)) *
-                     Bf16(launch_.Key(page, item_.slice_beat, slot, d + i));
+        product[i] = Read(launch_.Query(item_.query_beat, head_, d + i)) *
+                     Read(launch_.Key(page, item_.slice_beat, slot, d + i));
       }
       float& turn = turns[d / 2 % kTurns];
       turn = turn + (product[0] + product[1]);
@@ -213,12 +227,6 @@ CardMemory ModelOutputs(const DecodeCase& launch) {
 }
 
 ExactAttention ExactItem(const DecodeCase& launch, const DecodeItem& item) {
-  const auto exact = [](uint16_t stored) {
-    const uint32_t bits = uint32_t{stored} << 16;
-    float value;
-    std::memcpy(&value, &bits, sizeof(value));
-    return double{value};
-  };
   const DecodeShape& shape = launch.shape;
   ExactAttention result;
   for (uint32_t head = 0; head < shape.group_heads; ++head) {
@@ -228,10 +236,11 @@ ExactAttention ExactItem(const DecodeCase& launch, const DecodeItem& item) {
     for (uint32_t token = 0; token < item.num_tokens; ++token) {
       launch.Place(item, token, &page, &slot);
       for (uint32_t d = 0; d < shape.head_dim; ++d) {
-        score[token] += exact(launch.Query(item.query_beat, head, d)) *
-                        exact(launch.Key(page, item.slice_beat, slot, d));
+        score[token] += double{launch.Query(item.query_beat, head, d)} *
+                        double{launch.Key(page, item.slice_beat, slot, d)};
       }
-      score[token] *= double{item.scale};
+      score[token] *= double{item.scale} *
+                      double{launch.KeyScale(page, item.slice_beat, slot)};
     }
     const double maximum = *std::max_element(score.begin(), score.end());
     double sum = 0;
@@ -239,8 +248,10 @@ ExactAttention ExactItem(const DecodeCase& launch, const DecodeItem& item) {
       const double weight = std::exp(score[token] - maximum);
       sum += weight;
       launch.Place(item, token, &page, &slot);
+      const double scale = launch.ValueScale(page, item.slice_beat, slot);
       for (uint32_t d = 0; d < shape.head_dim; ++d) {
-        out[d] += weight * exact(launch.Value(page, item.slice_beat, slot, d));
+        out[d] += weight * scale *
+                  double{launch.Value(page, item.slice_beat, slot, d)};
       }
     }
     for (const double o : out) result.out.push_back(o / sum);

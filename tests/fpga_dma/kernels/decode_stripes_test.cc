@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "tests/fpga_dma/kernels/decode_case.h"
@@ -67,12 +68,15 @@ DecodeItem PartItem(const DecodeCase& launch, uint32_t index) {
   return item;
 }
 
-TEST(DecodeStripesTest, EveryNthBlockByOneUnitEach) {
+class DecodeStripesTest : public testing::TestWithParam<KvElement> {};
+
+TEST_P(DecodeStripesTest, EveryNthBlockByOneUnitEach) {
   std::mt19937_64 random(TestSeed(1));
   for (uint32_t stripes = 1; stripes <= 4; ++stripes) {
     for (uint32_t tokens : {101u, 128u, 64u, 203u}) {
       SCOPED_TRACE(testing::Message() << stripes << " stripes, " << tokens);
       DecodeShape shape;
+      shape.element = GetParam();
       shape.num_pages = 20;
       shape.table_entries = 13;  // 16 tokens each: up to 208
       shape.num_items = stripes;
@@ -98,11 +102,12 @@ TEST(DecodeStripesTest, EveryNthBlockByOneUnitEach) {
   }
 }
 
-TEST(DecodeStripesTest, RunsOfTokensThatBeginAnywhere) {
+TEST_P(DecodeStripesTest, RunsOfTokensThatBeginAnywhere) {
   std::mt19937_64 random(TestSeed(2));
   for (int round = 0; round < 30; ++round) {
     SCOPED_TRACE(round);
     DecodeShape shape;
+    shape.element = GetParam();
     shape.head_dim = round % 2 == 0 ? 64 : 8;
     shape.block_tokens = round % 3 == 0 ? 48 : 16;
     shape.num_pages = 20;
@@ -131,10 +136,31 @@ TEST(DecodeStripesTest, RunsOfTokensThatBeginAnywhere) {
   }
 }
 
+// Between slots of the first slice.
+void CopySlot(const DecodeCase& from, uint32_t from_page, uint32_t from_slot,
+              uint32_t to_page, uint32_t to_slot, DecodeCase* to) {
+  const auto copy = [&](size_t from_byte, size_t to_byte, size_t bytes) {
+    std::memcpy(to->kv.data() + to_byte, from.kv.data() + from_byte, bytes);
+  };
+  const uint32_t bytes = KvElementBytes(from.shape.element);
+  for (uint32_t d = 0; d < from.shape.head_dim; ++d) {
+    copy(from.KeyByte(from_page, 0, from_slot, d),
+         to->KeyByte(to_page, 0, to_slot, d), bytes);
+    copy(from.ValueByte(from_page, 0, from_slot, d),
+         to->ValueByte(to_page, 0, to_slot, d), bytes);
+  }
+  if (!from.shape.int8()) return;
+  copy(from.KeyScaleByte(from_page, 0, from_slot),
+       to->KeyScaleByte(to_page, 0, to_slot), sizeof(float));
+  copy(from.ValueScaleByte(from_page, 0, from_slot),
+       to->ValueScaleByte(to_page, 0, to_slot), sizeof(float));
+}
+
 // A window of 40 tokens and 4 sinks, as docs/layouts.md draws it: two items.
-TEST(DecodeStripesTest, SinksAndAWindow) {
+TEST_P(DecodeStripesTest, SinksAndAWindow) {
   std::mt19937_64 random(TestSeed(3));
   DecodeShape shape;
+  shape.element = GetParam();
   shape.num_items = 2;
   shape.table_entries = 5;  // blocks 0, 3, 4, 5, 6 of 100 tokens
   DecodeCase launch(shape);
@@ -163,14 +189,7 @@ TEST(DecodeStripesTest, SinksAndAWindow) {
     const DecodeItem& item = token < 4 ? sinks : window;
     uint32_t page, slot;
     launch.Place(item, token < 4 ? token : token - 4, &page, &slot);
-    const size_t slice = size_t{token / 16} * copy.page_stride_beats * 32;
-    const size_t half = size_t{shape.slice_beats()} / 2 * 32;
-    for (uint32_t d = 0; d < 128; ++d) {
-      copy.kv.Set(slice + (d / 2) * 32 + token % 16 * 2 + d % 2,
-                  launch.Key(page, 0, slot, d));
-      copy.kv.Set(slice + half + token % 16 * 128 + d,
-                  launch.Value(page, 0, slot, d));
-    }
+    CopySlot(launch, page, slot, token / 16, token % 16, &copy);
   }
   DecodeItem all = PartItem(copy, 0);
   all.num_tokens = 44;
@@ -183,6 +202,13 @@ TEST(DecodeStripesTest, SinksAndAWindow) {
     ASSERT_NEAR(merged[128], exact.lse[head], kTolerance);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Elements, DecodeStripesTest,
+                         testing::Values(KvElement::kBf16, KvElement::kInt8),
+                         [](const auto& param) {
+                           return param.param == KvElement::kInt8 ? "Int8"
+                                                                  : "Bf16";
+                         });
 
 }  // namespace
 }  // namespace paged_kv::fpga_dma

@@ -31,6 +31,32 @@ TEST(KernelArithmeticTest, EveryBf16IsItselfOr0) {
   }
 }
 
+TEST(KernelArithmeticTest, EveryInt8IsItself) {
+  for (int value = -128; value < 128; ++value) {
+    EXPECT_EQ(Int8(static_cast<uint8_t>(value)), static_cast<float>(value));
+  }
+}
+
+TEST(KernelArithmeticTest, PairsAreInTheOrderOfMemory) {
+  const uint32_t bytes = 0x80017FFE;  // -2, 127, 1, -128
+  EXPECT_EQ(PairOf(bytes, true, false).first, -2.0f);
+  EXPECT_EQ(PairOf(bytes, true, false).second, 127.0f);
+  EXPECT_EQ(PairOf(bytes, true, true).first, 1.0f);
+  EXPECT_EQ(PairOf(bytes, true, true).second, -128.0f);
+  const uint32_t halves = 0xC0003F80;  // 1, -2
+  for (const bool upper : {false, true}) {
+    EXPECT_EQ(PairOf(halves, false, upper).first, 1.0f);
+    EXPECT_EQ(PairOf(halves, false, upper).second, -2.0f);
+  }
+}
+
+TEST(KernelArithmeticTest, SmallScalesAre0) {
+  EXPECT_EQ(KvScale(BitsOfFloat(std::ldexp(1.0f, -60))), std::ldexp(1.0f, -60));
+  EXPECT_EQ(KvScale(BitsOfFloat(std::ldexp(1.99f, -61))), 0.0f);
+  EXPECT_EQ(KvScale(1), 0.0f);
+  EXPECT_TRUE(std::isnan(KvScale(BitsOfFloat(kNan))));
+}
+
 TEST(KernelArithmeticTest, ScaleDownIsExactOr0) {
   std::mt19937_64 random(TestSeed(1));
   for (int i = 0; i < 200000; ++i) {

@@ -16,8 +16,9 @@
 namespace paged_kv::fpga_dma {
 namespace {
 
-DecodeCase TwoItems(uint32_t tokens) {
+DecodeCase TwoItems(uint32_t tokens, KvElement element = KvElement::kBf16) {
   DecodeShape shape;
+  shape.element = element;
   shape.num_items = 2;
   DecodeCase launch(shape);
   std::mt19937_64 random(1);
@@ -113,6 +114,65 @@ TEST(KernelRegistryTest, WorkOfADecode) {
   EXPECT_EQ(at(A::kStatus).bytes_written, 64u);
   EXPECT_EQ(work->flops, 2u * 48 * 128 * 7 * 4);
   EXPECT_EQ(work->num_items, 2u);
+}
+
+// Half the bytes for as many operations, and a beat of scales for each tile.
+TEST(KernelRegistryTest, WorkOfADecodeOfInt8) {
+  DecodeCase launch = TwoItems(40, KvElement::kInt8);
+  const auto work = FindKernel("paged_decode")->work(launch.Arguments());
+  ASSERT_TRUE(work.ok());
+  const ArgumentTraffic kv =
+      work->arguments[static_cast<size_t>(PagedDecodeArgument::kKv)];
+  EXPECT_EQ(kv.bytes_read, 2u * 3 * 2 * (2048 + 64));
+  // Runs of 32 beats and of one, by turns.
+  EXPECT_EQ(kv.burst_bytes, 16u * 64);
+  EXPECT_EQ(work->flops, 2u * 48 * 128 * 7 * 4);
+}
+
+struct Appended {
+  KvElement element;
+  uint64_t rows_read, kv_read, kv_written;
+};
+// 20 tokens from slot 5 on of head_dim 32, in 3 slices: two tiles.
+TEST(KernelRegistryTest, WorkOfAnAppend) {
+  for (const Appended& want : {
+           Appended{KvElement::kBf16, 3 * 20 * 2, 3 * 16, 3 * (2 * 16 + 20)},
+           // Of V the rows 4 and 5 share a beat.
+           Appended{KvElement::kInt8, 3 * 20 * 3, 3 * (8 + 2 + 1),
+                    3 * (2 * (8 + 2) + 11)},
+       }) {
+    CardMemory kv(3 * SliceBeats(32, 32) * size_t{kBeatBytes});
+    CardMemory work(2 * kBeatBytes);
+    CardMemory rows(200 * kBeatBytes);
+    CardMemory status(kBeatBytes);
+    status.Set(0, KernelStatus{});
+    WorkListHeader header = {};
+    header.magic = kWorkListMagic;
+    header.kernel = KernelId::kKvAppend;
+    header.num_items = 1;
+    work.Set(0, header);
+    AppendItem item = {};
+    item.first_slot = 5;
+    item.num_tokens = 20;
+    item.num_slices = 3;
+    item.slice_stride_beats = SliceBeats(32, 32, want.element);
+    work.Set(1, item);
+    const auto found =
+        FindKernel("kv_append")
+            ->work({kv.Bind(), kv.Bind(), work.Bind(), rows.Bind(),
+                    status.Bind(), BindScalar(1), BindScalar(200),
+                    BindScalar(1), BindScalar(3 * SliceBeats(32, 32)),
+                    BindScalar(static_cast<uint32_t>(want.element)),
+                    BindScalar(32), BindScalar(32)});
+    ASSERT_TRUE(found.ok()) << found.status();
+    using A = KvAppendArgument;
+    const auto at = [&](A a) {
+      return found->arguments[static_cast<size_t>(a)];
+    };
+    EXPECT_EQ(at(A::kRows).bytes_read, want.rows_read * kBeatBytes);
+    EXPECT_EQ(at(A::kKvIn).bytes_read, want.kv_read * kBeatBytes);
+    EXPECT_EQ(at(A::kKvOut).bytes_written, want.kv_written * kBeatBytes);
+  }
 }
 
 // A launch of many tokens is run in several parts, and looks like one.

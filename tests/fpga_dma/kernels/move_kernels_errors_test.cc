@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <string>
@@ -19,12 +20,10 @@ namespace paged_kv::fpga_dma {
 namespace {
 
 constexpr uint32_t kMax = std::numeric_limits<uint32_t>::max();
-// 4 pages of 2 slices of head_dim 64, 32 tokens: 128 beats each.
+// 4 pages of 2 slices of head_dim 64, 32 tokens.
 constexpr uint32_t kPages = 4;
 constexpr uint32_t kHeadDim = 64;
 constexpr uint32_t kBlockTokens = 32;
-constexpr uint32_t kSlice = SliceBeats(kBlockTokens, kHeadDim);
-constexpr uint32_t kStride = 2 * kSlice;
 constexpr uint32_t kSourceBeats = 64;
 
 template <typename Item>
@@ -35,8 +34,12 @@ struct BadItem {
   std::function<void(Item*)> spoil;
 };
 
-class MoveKernelsErrorsTest : public testing::TestWithParam<bool> {
+class MoveKernelsErrorsTest : public KernelBuildsTest {
  protected:
+  // Good scales, wherever rows begin.
+  void SetUp() override {
+    for (size_t i = 0; i < source_.size() / 4; ++i) source_.Set(i, 1.0f);
+  }
   // Runs a good item, then a bad one, then a good one.
   template <typename Item>
   void ExpectCodes(KernelId kernel, const Item& good,
@@ -55,9 +58,7 @@ class MoveKernelsErrorsTest : public testing::TestWithParam<bool> {
       work.Set(2, item);
       work.Set(3, good);
       status_.Set(0, KernelStatus{});
-      ASSERT_TRUE(RunKernel(GetParam() ? kThreadedKernels : kSequentialKernels,
-                            kernel, Arguments(kernel, &work))
-                      .ok());
+      ASSERT_TRUE(RunKernel(build(), kernel, Arguments(kernel, &work)).ok());
       const KernelStatus status = status_.Get<KernelStatus>(0);
       EXPECT_EQ(status.code, bad.code);
       EXPECT_EQ(status.item, 1u);
@@ -67,9 +68,15 @@ class MoveKernelsErrorsTest : public testing::TestWithParam<bool> {
     EXPECT_EQ(LeftoverStreams(), 0u);
   }
 
+  // Of the K scale of a slot, in the first slice.
+  size_t ScaleByte(size_t page, size_t slot) const {
+    return page * stride_ * kBeatBytes + size_t{kBlockTokens} * kHeadDim +
+           slot * 4;
+  }
+
   std::vector<BoundArgument> Arguments(KernelId kernel, CardMemory* work) {
     const BoundArgument pages = BindScalar(kPages);
-    const BoundArgument stride = BindScalar(kStride);
+    const BoundArgument stride = BindScalar(stride_);
     switch (kernel) {
       case KernelId::kKvAppend:
         return {kv_.Bind(),
@@ -81,7 +88,7 @@ class MoveKernelsErrorsTest : public testing::TestWithParam<bool> {
                 BindScalar(kSourceBeats),
                 pages,
                 stride,
-                BindScalar(0),
+                BindScalar(static_cast<uint32_t>(element())),
                 BindScalar(kHeadDim),
                 BindScalar(kBlockTokens)};
       case KernelId::kKvCopy:
@@ -94,7 +101,7 @@ class MoveKernelsErrorsTest : public testing::TestWithParam<bool> {
                 stride,
                 pages,
                 stride,
-                BindScalar(0),
+                BindScalar(static_cast<uint32_t>(element())),
                 BindScalar(kHeadDim),
                 BindScalar(kBlockTokens)};
       default:
@@ -104,7 +111,11 @@ class MoveKernelsErrorsTest : public testing::TestWithParam<bool> {
     }
   }
 
-  CardMemory kv_{size_t{kPages} * kStride * kBeatBytes};
+  // Beats, of a slice and of a page.
+  const uint32_t slice_ = SliceBeats(kBlockTokens, kHeadDim, element());
+  const uint32_t stride_ = 2 * slice_;
+  const uint32_t token_beats_ = AppendTokenBeats(kHeadDim, element());
+  CardMemory kv_{size_t{kPages} * stride_ * kBeatBytes};
   CardMemory source_{size_t{kSourceBeats} * kBeatBytes};
   CardMemory status_{kBeatBytes};
 };
@@ -113,7 +124,7 @@ TEST_P(MoveKernelsErrorsTest, Append) {
   AppendItem good = {};
   good.num_tokens = 2;
   good.num_slices = 2;
-  good.slice_stride_beats = kSlice;
+  good.slice_stride_beats = slice_;
   using I = AppendItem;
   ExpectCodes<I>(
       KernelId::kKvAppend, good,
@@ -132,12 +143,12 @@ TEST_P(MoveKernelsErrorsTest, Append) {
         [](I* i) { i->page = kPages; }},
        {"page far away", KernelError::kPageIndex, kMax,
         [](I* i) { i->page = kMax; }},
-       {"slice beyond the page", KernelError::kSliceRange, kStride + 1,
+       {"slice beyond the page", KernelError::kSliceRange, stride_ + 1,
         [](I* i) { i->slice_beat = 1; }},
-       {"a slice too many", KernelError::kSliceRange, 3 * kSlice,
+       {"a slice too many", KernelError::kSliceRange, 3 * slice_,
         [](I* i) { i->num_slices = 3; }},
        {"most slices", KernelError::kSliceRange,
-        uint64_t{kMax - 1} * kMax + kSlice + kMax,
+        uint64_t{kMax - 1} * kMax + slice_ + kMax,
         [](I* i) {
           i->num_slices = kMax;
           i->slice_stride_beats = kMax;
@@ -149,8 +160,9 @@ TEST_P(MoveKernelsErrorsTest, Append) {
           i->slice_stride_beats = 0;
         }},
        {"rows beyond the source", KernelError::kSourceRange, kSourceBeats + 1,
-        [](I* i) { i->source_beat = kSourceBeats + 1 - 16; }},
-       {"rows far away", KernelError::kSourceRange, uint64_t{kMax} + 16,
+        [this](I* i) { i->source_beat = kSourceBeats + 1 - 4 * token_beats_; }},
+       {"rows far away", KernelError::kSourceRange,
+        uint64_t{kMax} + 4 * token_beats_,
         [](I* i) { i->source_beat = kMax; }}});
 }
 
@@ -158,8 +170,8 @@ TEST_P(MoveKernelsErrorsTest, Copy) {
   CopyItem good = {};
   good.target_page = 1;
   good.num_slices = 2;
-  good.source_slice_stride_beats = kSlice;
-  good.target_slice_stride_beats = kSlice;
+  good.source_slice_stride_beats = slice_;
+  good.target_slice_stride_beats = slice_;
   good.filled_tokens = 20;
   using I = CopyItem;
   ExpectCodes<I>(
@@ -176,19 +188,19 @@ TEST_P(MoveKernelsErrorsTest, Copy) {
         [](I* i) { i->target_page = kPages; }},
        {"target far away", KernelError::kPageIndex, kMax,
         [](I* i) { i->target_page = kMax; }},
-       {"source slices beyond the page", KernelError::kSliceRange, kStride + 1,
+       {"source slices beyond the page", KernelError::kSliceRange, stride_ + 1,
         [](I* i) { i->source_slice_beat = 1; }},
-       {"target slices beyond the page", KernelError::kSliceRange, kStride + 1,
+       {"target slices beyond the page", KernelError::kSliceRange, stride_ + 1,
         [](I* i) { i->target_slice_beat = 1; }},
        {"endless slices in one place", KernelError::kSliceRange, 0,
         [](I* i) {
           i->num_slices = kMax;
           i->source_slice_stride_beats = 0;
         }},
-       {"target slices that overlap", KernelError::kSliceRange, kSlice - 1,
-        [](I* i) { i->target_slice_stride_beats = kSlice - 1; }},
+       {"target slices that overlap", KernelError::kSliceRange, slice_ - 1,
+        [this](I* i) { i->target_slice_stride_beats = slice_ - 1; }},
        {"most slices", KernelError::kSliceRange,
-        uint64_t{kMax - 1} * kMax + kSlice, [](I* i) {
+        uint64_t{kMax - 1} * kMax + slice_, [](I* i) {
           i->num_slices = kMax;
           i->source_slice_stride_beats = kMax;
         }}});
@@ -210,16 +222,53 @@ TEST_P(MoveKernelsErrorsTest, Scatter) {
         }},
        {"page at the limit", KernelError::kPageIndex, kPages,
         [](I* i) { i->page = kPages; }},
-       {"beyond the page", KernelError::kSliceRange, kStride + 1,
-        [](I* i) { i->page_beat = kStride - 9; }},
+       {"beyond the page", KernelError::kSliceRange, stride_ + 1,
+        [this](I* i) { i->page_beat = stride_ - 9; }},
        {"far beyond the page", KernelError::kSliceRange, uint64_t{kMax} + 10,
         [](I* i) { i->page_beat = kMax; }}});
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, MoveKernelsErrorsTest, testing::Bool(),
-                         [](const auto& param) {
-                           return param.param ? "Threaded" : "Sequential";
-                         });
+TEST_P(MoveKernelsErrorsTest, AScaleThatIsNotFiniteOrNotAbove0) {
+  if (!int8()) return;  // bf16 has no scales
+  AppendItem good = {};
+  good.num_tokens = 2;
+  good.num_slices = 2;
+  good.slice_stride_beats = slice_;
+  good.first_slot = 3;  // a tile is read, and dropped
+  // The second item has rows of its own; its second slice's last token is bad.
+  const uint32_t bad_source = 4 * token_beats_;
+  const size_t scales = (size_t{bad_source} + 4 * token_beats_ - 1) * 16;
+  const CardMemory before = kv_;
+  for (const uint32_t bits :
+       {0x7FC00000u, 0x7F800000u, 0xFF800000u, 0u, 0x80000000u, 0xBF800000u}) {
+    for (const uint32_t which : {0u, 1u}) {
+      SCOPED_TRACE(testing::Message() << bits << " " << which);
+      std::memcpy(kv_.data(), before.data(), kv_.size());
+      source_.Set(scales + which, bits);
+      ExpectCodes<AppendItem>(
+          KernelId::kKvAppend, good,
+          {{"scale", KernelError::kBadScale, bits, [=](AppendItem* i) {
+              i->page = 2;
+              i->source_beat = bad_source;
+            }}});
+      source_.Set(scales + which, 1.0f);
+      // The good item is there; nothing outside the two was touched.
+      EXPECT_EQ(kv_.Get<float>(ScaleByte(0, 3) / 4), 1.0f);
+      const size_t page_bytes = size_t{stride_} * kBeatBytes;
+      for (const size_t page : {size_t{1}, size_t{3}}) {
+        EXPECT_EQ(std::memcmp(kv_.data() + page * page_bytes,
+                              before.data() + page * page_bytes, page_bytes),
+                  0);
+      }
+    }
+  }
+  EXPECT_NE(ToStatus("kv_append", status_.Get<KernelStatus>(0))
+                .message()
+                .find("of int8 not above 0, with bits 3212836864 (code 12)"),
+            absl::string_view::npos);
+}
+
+PAGED_KV_ALL_KERNEL_BUILDS(MoveKernelsErrorsTest);
 
 }  // namespace
 }  // namespace paged_kv::fpga_dma

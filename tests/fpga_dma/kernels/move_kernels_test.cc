@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -20,7 +21,6 @@ namespace paged_kv::fpga_dma {
 namespace {
 
 constexpr int kRounds = 150;
-constexpr uint32_t kElements = 32;  // bf16 of a beat
 
 uint32_t Below(std::mt19937_64& random, uint32_t limit) {
   return static_cast<uint32_t>(random() % limit);
@@ -43,7 +43,7 @@ CardMemory WorkList(KernelId kernel, const std::vector<Item>& items) {
 }
 
 struct Shape {
-  explicit Shape(std::mt19937_64& random) {
+  Shape(KvElement e, std::mt19937_64& random) : element(e) {
     constexpr uint32_t kHeadDims[] = {8, 16, 32, 64, 128};
     constexpr uint32_t kBlocks[] = {16, 32, 48};
     head_dim = kHeadDims[Below(random, 5)];
@@ -52,25 +52,40 @@ struct Shape {
     gap_beats = Below(random, 3);
     pages = 2 + Below(random, 6);
   }
-  uint32_t slice_beats() const { return SliceBeats(block_tokens, head_dim); }
+  uint32_t slice_beats() const {
+    return SliceBeats(block_tokens, head_dim, element);
+  }
   uint32_t slice_stride() const { return slice_beats() + gap_beats; }
   uint32_t page_stride() const { return slices * slice_stride() + 1; }
   size_t pool_bytes() const {
     return size_t{pages} * page_stride() * kBeatBytes;
   }
-  // Elements from the pool's start; docs/layouts.md.
+  uint32_t element_bytes() const { return KvElementBytes(element); }
+  uint32_t row_bytes() const { return head_dim * element_bytes(); }
+  bool int8() const { return element == KvElement::kInt8; }
+  // How many rows of V share a beat.
+  uint32_t slots_per_beat() const {
+    return std::max(1u, kBeatBytes / row_bytes());
+  }
+  // Bytes from the pool's start, and from the slice's; docs/layouts.md.
   size_t Slice(uint32_t page, uint32_t slice_beat) const {
-    return (size_t{page} * page_stride() + slice_beat) * kElements;
+    return (size_t{page} * page_stride() + slice_beat) * kBeatBytes;
   }
   size_t K(uint32_t slot, uint32_t dim) const {
-    return size_t{slot / 16} * 16 * head_dim + dim / 2 * 32 + slot % 16 * 2 +
-           dim % 2;
+    const uint32_t per_word = 4 / element_bytes();
+    return size_t{slot / 16} * 16 * row_bytes() + dim / per_word * 64 +
+           slot % 16 * 4 + dim % per_word * element_bytes();
   }
+  size_t KScale(uint32_t slot) const {
+    return size_t{block_tokens} * row_bytes() + size_t{slot} * 4;
+  }
+  size_t Half() const { return size_t{slice_beats()} / 2 * kBeatBytes; }
   size_t V(uint32_t slot, uint32_t dim) const {
-    return size_t{slice_beats()} / 2 * kElements + size_t{slot} * head_dim +
-           dim;
+    return Half() + size_t{slot} * row_bytes() + dim * element_bytes();
   }
+  size_t VScale(uint32_t slot) const { return Half() + KScale(slot); }
 
+  KvElement element;
   uint32_t head_dim;
   uint32_t block_tokens;
   uint32_t slices;
@@ -78,69 +93,99 @@ struct Shape {
   uint32_t pages;
 };
 
+void CopyBytes(const CardMemory& from, size_t from_byte, size_t bytes,
+               CardMemory* to, size_t to_byte) {
+  std::memcpy(to->data() + to_byte, from.data() + from_byte, bytes);
+}
+
 void ExpectOk(const CardMemory& status, size_t items) {
   const KernelStatus word = status.Get<KernelStatus>(0);
   EXPECT_EQ(word.code, KernelError::kOk) << word.detail;
   EXPECT_EQ(word.items_done, items);
 }
 
-class MoveKernelsTest : public testing::TestWithParam<bool> {
+class MoveKernelsTest : public KernelBuildsTest {
  protected:
   void SetUp() override {
-    random_.seed(TestSeed(GetParam() ? 1 : 2));
+    random_.seed(TestSeed(threaded() ? 1 : 2));
     status_.Set(0, KernelStatus{});
   }
   absl::Status Run(KernelId kernel, const std::vector<BoundArgument>& args) {
     SetStageSeed(random_());
-    return RunKernel(GetParam() ? kThreadedKernels : kSequentialKernels, kernel,
-                     args);
+    return RunKernel(build(), kernel, args);
   }
 
   std::mt19937_64 random_;
   CardMemory status_{kBeatBytes};
 };
 
+// Tiles, of K and of scales, that begin with a new slot start from 0, and so do
+// beats of V.
+void ClearNewTiles(const Shape& shape, uint32_t first_slot, uint32_t num_tokens,
+                   std::byte* slice) {
+  for (uint32_t slot = first_slot; slot < first_slot + num_tokens; ++slot) {
+    if (slot % 16 == 0) {
+      std::memset(slice + shape.K(slot, 0), 0, size_t{16} * shape.row_bytes());
+      if (shape.int8()) {
+        std::memset(slice + shape.KScale(slot), 0, kBeatBytes);
+        std::memset(slice + shape.VScale(slot), 0, kBeatBytes);
+      }
+    }
+    if (slot % shape.slots_per_beat() == 0) {
+      std::memset(slice + shape.V(slot, 0), 0,
+                  size_t{shape.slots_per_beat()} * shape.row_bytes());
+    }
+  }
+}
+
 // What is naively true of one appended item.
 void NaiveAppend(const Shape& shape, const AppendItem& item,
                  const CardMemory& rows, CardMemory* kv) {
-  const uint32_t row_beats = RowBeats(shape.head_dim);
+  const size_t row_beats = RowBeats(shape.head_dim, shape.element);
+  const size_t token_beats = 2 * row_beats + (shape.int8() ? 1 : 0);
   for (uint32_t s = 0; s < item.num_slices; ++s) {
     const size_t slice =
         shape.Slice(item.page, item.slice_beat + s * item.slice_stride_beats);
-    // Tiles that begin with a new slot start from 0, and so do beats of V.
+    ClearNewTiles(shape, item.first_slot, item.num_tokens, kv->data() + slice);
     for (uint32_t t = 0; t < item.num_tokens; ++t) {
       const uint32_t slot = item.first_slot + t;
-      if (slot % 16 != 0) continue;
-      for (uint32_t i = 0; i < 16 * shape.head_dim; ++i) {
-        kv->Set(slice + slot / 16 * 16 * shape.head_dim + i, uint16_t{0});
-      }
-    }
-    const uint32_t per_beat = std::max(1u, kElements / shape.head_dim);
-    for (uint32_t t = 0; t < item.num_tokens; ++t) {
-      const uint32_t slot = item.first_slot + t;
-      if (slot % per_beat != 0) continue;
-      for (uint32_t i = 0; i < per_beat * shape.head_dim; ++i) {
-        kv->Set(slice + shape.V(slot, 0) + i, uint16_t{0});
-      }
-    }
-    for (uint32_t t = 0; t < item.num_tokens; ++t) {
-      const size_t row = (size_t{item.source_beat} +
-                          (size_t{s} * item.num_tokens + t) * 2 * row_beats) *
-                         kElements;
+      const size_t k_row = (size_t{item.source_beat} +
+                            (size_t{s} * item.num_tokens + t) * token_beats) *
+                           kBeatBytes;
+      const size_t v_row = k_row + row_beats * kBeatBytes;
+      const size_t scales = v_row + row_beats * kBeatBytes;
+      const size_t bytes = shape.element_bytes();
       for (uint32_t d = 0; d < shape.head_dim; ++d) {
-        const uint32_t slot = item.first_slot + t;
-        kv->Set(slice + shape.K(slot, d), rows.Get<uint16_t>(row + d));
-        kv->Set(slice + shape.V(slot, d),
-                rows.Get<uint16_t>(row + row_beats * kElements + d));
+        CopyBytes(rows, k_row + d * bytes, bytes, kv, slice + shape.K(slot, d));
+        CopyBytes(rows, v_row + d * bytes, bytes, kv, slice + shape.V(slot, d));
       }
+      if (!shape.int8()) continue;
+      CopyBytes(rows, scales, 4, kv, slice + shape.KScale(slot));
+      CopyBytes(rows, scales + 4, 4, kv, slice + shape.VScale(slot));
     }
   }
+}
+
+// Random bytes, with scales that are good ones.
+CardMemory RandomRows(const Shape& shape, uint32_t beats,
+                      std::mt19937_64& random) {
+  CardMemory rows(size_t{beats} * kBeatBytes);
+  FillRandom(&rows, random);
+  if (!shape.int8()) return rows;
+  const uint32_t token_beats = AppendTokenBeats(shape.head_dim, shape.element);
+  for (size_t beat = token_beats - 1; beat < beats; beat += token_beats) {
+    for (size_t word = 0; word < 2; ++word) {
+      // Above 0, below infinity.
+      rows.Set(beat * 16 + word, 1 + Below(random, 0x7F7FFFFF));
+    }
+  }
+  return rows;
 }
 
 TEST_P(MoveKernelsTest, AppendWritesItsSlotsAndNothingElse) {
   for (int round = 0; round < kRounds; ++round) {
     SCOPED_TRACE(round);
-    const Shape shape(random_);
+    const Shape shape(element(), random_);
     CardMemory kv(shape.pool_bytes());
     FillRandom(&kv, random_);
     std::vector<AppendItem> items;
@@ -156,12 +201,11 @@ TEST_P(MoveKernelsTest, AppendWritesItsSlotsAndNothingElse) {
       item.num_slices = 1 + Below(random_, shape.slices - first_slice);
       item.slice_stride_beats = item.num_slices > 1 ? shape.slice_stride() : 0;
       item.source_beat = source_beats;
-      source_beats +=
-          item.num_slices * item.num_tokens * 2 * RowBeats(shape.head_dim);
+      source_beats += item.num_slices * item.num_tokens *
+                      AppendTokenBeats(shape.head_dim, shape.element);
       items.push_back(item);
     }
-    CardMemory rows(size_t{source_beats} * kBeatBytes);
-    FillRandom(&rows, random_);
+    CardMemory rows = RandomRows(shape, source_beats, random_);
     CardMemory want = kv;
     for (const AppendItem& item : items) NaiveAppend(shape, item, rows, &want);
     CardMemory work = WorkList(KernelId::kKvAppend, items);
@@ -170,8 +214,8 @@ TEST_P(MoveKernelsTest, AppendWritesItsSlotsAndNothingElse) {
             {kv.Bind(), kv.Bind(), work.Bind(), rows.Bind(), status_.Bind(),
              BindScalar(items.size()), BindScalar(source_beats),
              BindScalar(shape.pages), BindScalar(shape.page_stride()),
-             BindScalar(0), BindScalar(shape.head_dim),
-             BindScalar(shape.block_tokens)})
+             BindScalar(static_cast<uint32_t>(element())),
+             BindScalar(shape.head_dim), BindScalar(shape.block_tokens)})
             .ok());
     ExpectOk(status_, items.size());
     ASSERT_TRUE(kv == want) << "head_dim " << shape.head_dim;
@@ -183,7 +227,7 @@ void NaiveCopy(const Shape& from, const Shape& to, const CopyItem& item,
                const CardMemory& source, CardMemory* target) {
   const uint32_t tile_slots = (item.filled_tokens + 15) / 16 * 16;
   // V goes in whole beats.
-  const uint32_t per_beat = std::max(1u, kElements / from.head_dim);
+  const uint32_t per_beat = from.slots_per_beat();
   const uint32_t v_slots =
       (item.filled_tokens + per_beat - 1) / per_beat * per_beat;
   for (uint32_t s = 0; s < item.num_slices; ++s) {
@@ -193,15 +237,22 @@ void NaiveCopy(const Shape& from, const Shape& to, const CopyItem& item,
     const size_t out =
         to.Slice(item.target_page,
                  item.target_slice_beat + s * item.target_slice_stride_beats);
+    const size_t bytes = from.element_bytes();
     for (uint32_t d = 0; d < from.head_dim; ++d) {
       for (uint32_t slot = 0; slot < tile_slots; ++slot) {
-        target->Set(out + from.K(slot, d),
-                    source.Get<uint16_t>(in + from.K(slot, d)));
+        CopyBytes(source, in + from.K(slot, d), bytes, target,
+                  out + to.K(slot, d));
       }
       for (uint32_t slot = 0; slot < v_slots; ++slot) {
-        target->Set(out + from.V(slot, d),
-                    source.Get<uint16_t>(in + from.V(slot, d)));
+        CopyBytes(source, in + from.V(slot, d), bytes, target,
+                  out + to.V(slot, d));
       }
+    }
+    for (uint32_t slot = 0; from.int8() && slot < tile_slots; ++slot) {
+      CopyBytes(source, in + from.KScale(slot), 4, target,
+                out + to.KScale(slot));
+      CopyBytes(source, in + from.VScale(slot), 4, target,
+                out + to.VScale(slot));
     }
   }
 }
@@ -209,7 +260,7 @@ void NaiveCopy(const Shape& from, const Shape& to, const CopyItem& item,
 TEST_P(MoveKernelsTest, CopyTakesWholeTilesOfKAndFilledRowsOfV) {
   for (int round = 0; round < kRounds; ++round) {
     SCOPED_TRACE(round);
-    const Shape from(random_);
+    const Shape from(element(), random_);
     Shape to = from;
     const bool same_pool = round % 2 == 0;
     if (!same_pool) to.gap_beats = from.gap_beats + 2;
@@ -242,7 +293,8 @@ TEST_P(MoveKernelsTest, CopyTakesWholeTilesOfKAndFilledRowsOfV) {
                     {source.Bind(), target.Bind(), work.Bind(), status_.Bind(),
                      BindScalar(items.size()), BindScalar(from.pages),
                      BindScalar(from.page_stride()), BindScalar(to.pages),
-                     BindScalar(to.page_stride()), BindScalar(0),
+                     BindScalar(to.page_stride()),
+                     BindScalar(static_cast<uint32_t>(element())),
                      BindScalar(from.head_dim), BindScalar(from.block_tokens)})
                     .ok());
     ExpectOk(status_, items.size());
@@ -290,10 +342,7 @@ TEST_P(MoveKernelsTest, ScatterPutsRunsInTheirPlaces) {
   EXPECT_EQ(LeftoverStreams(), 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, MoveKernelsTest, testing::Bool(),
-                         [](const auto& param) {
-                           return param.param ? "Threaded" : "Sequential";
-                         });
+PAGED_KV_ALL_KERNEL_BUILDS(MoveKernelsTest);
 
 }  // namespace
 }  // namespace paged_kv::fpga_dma
