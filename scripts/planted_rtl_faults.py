@@ -17,16 +17,10 @@ import concurrent.futures
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-RTL = ROOT / "fpga_dma/kernels/rtl"
-TESTS = ROOT / "tests/fpga_dma/kernels/rtl"
-KERNELS = ["kv_gather", "kv_mover"]
-# A hung test clocks for long before it says so.
-TEST_TIMEOUT_S = 120
+from rtl_builder import KERNELS, RTL, RtlBench
 
 # (file, what is wrong, old text, new text)
 FAULTS = [
@@ -123,80 +117,6 @@ FAULTS = [
 ]
 
 
-def run(command, timeout=None):
-    """The exit code and what was printed."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True,
-                              errors="replace", timeout=timeout)
-        return done.returncode, done.stdout + done.stderr
-    except subprocess.TimeoutExpired as error:
-        return -1, (error.stdout or b"").decode(errors="replace")
-
-
-def must(command):
-    code, output = run([str(word) for word in command])
-    if code != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{output}")
-
-
-def compile_object(source, target, flags=()):
-    """Compiles with Verilator's own headers in reach."""
-    include = pathlib.Path(run(["verilator", "--getenv", "VERILATOR_ROOT"])[1]
-                           .strip()) / "include"
-    must(["g++", "-std=c++20", "-O1", "-w", "-c", source, "-o", target,
-          f"-I{ROOT}", f"-I{include}", f"-I{include}/vltstd", *flags])
-    return include
-
-
-class Bench:
-    """The tests of one kernel; only the kernel is built again for a fault."""
-
-    def __init__(self, kernel, tree):
-        self.kernel = kernel
-        self.tree = tree / kernel
-        self.tree.mkdir()
-        self.objects = []
-
-    def build_tests(self):
-        verilated = self.verilate(RTL, self.tree / "base")
-        short = self.kernel.removeprefix("kv_")
-        sources = [*TESTS.glob(f"{self.kernel}_property_test.cc"),
-                   *TESTS.glob(f"{self.kernel}_errors_test.cc"),
-                   TESTS / f"{short}_bench.cc", TESTS / "kernel_bench.cc",
-                   TESTS / "axi_memory.cc"]
-        for source in sources:
-            target = self.tree / (source.stem + ".o")
-            include = compile_object(source, target, [f"-I{verilated}"])
-            self.objects.append(target)
-        for stem in ["verilated", "verilated_threads"]:
-            target = self.tree / (stem + ".o")
-            compile_object(include / (stem + ".cpp"), target)
-            self.objects.append(target)
-
-    def verilate(self, rtl, folder):
-        must(["verilator", "--cc", "-Wno-fatal", "-Wno-lint", "--x-assign",
-              "unique", "-y", rtl, "--prefix", f"V{self.kernel}",
-              "--top-module", self.kernel, "--Mdir", folder,
-              rtl / f"{self.kernel}.sv"])
-        return folder
-
-    def failing_test(self, rtl, folder):
-        """The test that fails with these sources, None if none does."""
-        self.verilate(rtl, folder)
-        everything = folder / "everything.cc"
-        everything.write_text("".join(f'#include "{path}"\n'
-                                      for path in folder.glob("*.cpp")))
-        compile_object(everything, folder / "kernel.o", [f"-I{folder}"])
-        program = folder / "tests"
-        must(["g++", *self.objects, folder / "kernel.o", "-o", program,
-              "-lgtest_main", "-lgtest"])
-        code, output = run([str(program), "--gtest_brief=1"], TEST_TIMEOUT_S)
-        if code == 0:
-            return None
-        failed = re.findall(r"\[  FAILED  \] ([\w]+\.[\w]+)", output)
-        return failed[0] if failed else "a crash or a hang"
-
-
 def noticed_by(benches, tree, number, fault):
     name, _, old, new = fault
     rtl = tree / f"rtl{number}"
@@ -229,9 +149,9 @@ def main():
     faults = [f for f in FAULTS if args.only in f"{f[0]} {f[1]}"]
     with tempfile.TemporaryDirectory(prefix="paged_kv_rtl_faults_") as name:
         tree = pathlib.Path(name)
-        benches = {kernel: Bench(kernel, tree) for kernel in KERNELS}
+        benches = {kernel: RtlBench(kernel, tree) for kernel in KERNELS}
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            list(pool.map(Bench.build_tests, benches.values()))
+            list(pool.map(RtlBench.build_tests, benches.values()))
             for kernel, bench in benches.items():
                 test = bench.failing_test(RTL, tree / f"{kernel}_clean")
                 if test:

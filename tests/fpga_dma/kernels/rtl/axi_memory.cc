@@ -100,7 +100,7 @@ const AxiReadPort::Inputs& AxiReadPort::Drive() {
   inputs_.valid = true;
   inputs_.data = memory_->Read(burst.address);
   inputs_.last = burst.left == 1;
-  inputs_.response = burst.fails ? 2 : 0;  // SLVERR
+  inputs_.response = burst.fails ? behaviour_.error_response : 0;
   return inputs_;
 }
 
@@ -130,6 +130,12 @@ void AxiReadPort::Sample(const AxiRequest& request, bool r_ready) {
   ++cycle_;
 }
 
+void AxiReadPort::Reset() {
+  waiting_ = AxiRequest();
+  queue_.clear();
+  inputs_ = {};
+}
+
 const AxiWritePort::Inputs& AxiWritePort::Drive() {
   inputs_.aw_ready = !Chance(behaviour_.refuse);
   inputs_.w_ready = !Chance(behaviour_.pause);
@@ -137,7 +143,7 @@ const AxiWritePort::Inputs& AxiWritePort::Drive() {
   if (!responses_.empty() && responses_.front().ready_cycle <= cycle_ &&
       !Chance(behaviour_.pause)) {
     inputs_.b_valid = true;
-    inputs_.response = responses_.front().fails ? 2 : 0;
+    inputs_.response = responses_.front().fails ? behaviour_.error_response : 0;
   }
   return inputs_;
 }
@@ -194,6 +200,16 @@ void AxiWritePort::FinishBursts() {
     responses_.push_back(
         {ready, bursts_ - bursts_at_start_ == behaviour_.bus_error_burst});
   }
+}
+
+void AxiWritePort::Reset() {
+  waiting_ = AxiRequest();
+  waiting_data_ = {};
+  addresses_.clear();
+  data_.clear();
+  arriving_.clear();
+  responses_.clear();
+  inputs_ = {};
 }
 
 bool AxiWritePort::idle() const {

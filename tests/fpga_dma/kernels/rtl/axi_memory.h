@@ -47,6 +47,7 @@ struct PortBehaviour {
   double gap_cycles = 0;         // between bursts
   double peak = 1;               // share of cycles that can carry a beat
   uint64_t bus_error_burst = 0;  // the burst that fails, from 1; 0: none
+  uint32_t error_response = 2;   // 2: SLVERR, 3: DECERR
 };
 
 // What the kernel asks for on AR or AW.
@@ -104,6 +105,7 @@ class AxiReadPort : public AxiPort {
   const Inputs& Drive();
   void Sample(const AxiRequest& request, bool r_ready);
   bool idle() const { return queue_.empty(); }
+  void Reset();  // along with the kernel's: forgets what is in flight
 
  private:
   struct Burst {
@@ -136,6 +138,7 @@ class AxiWritePort : public AxiPort {
   const Inputs& Drive();
   void Sample(const AxiRequest& request, const Data& data, bool b_ready);
   bool idle() const;
+  void Reset();  // along with the kernel's: forgets what is in flight
 
  private:
   struct Burst {

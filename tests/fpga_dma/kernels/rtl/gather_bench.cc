@@ -73,6 +73,12 @@ void GatherBench::Cycle() {
   k.eval();
 }
 
+void GatherBench::ResetPorts() {
+  table_port.Reset();
+  kv_port.Reset();
+  waiting_ = false;
+}
+
 void GatherBench::SampleStream() {
   const Vkv_gather& k = *kernel_;
   const Beat beat = BeatOf(k.m_axis_kv_tdata);

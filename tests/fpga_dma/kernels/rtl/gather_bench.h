@@ -36,6 +36,7 @@ class GatherBench : public KernelBench {
   void Prepare(const GatherArguments& arguments, const PortBehaviour& memory,
                double consumer_pause);
   void Cycle() override;
+  void ResetPorts() override;
 
   BeatMemory memory;
   AxiReadPort table_port;
@@ -44,7 +45,6 @@ class GatherBench : public KernelBench {
   uint32_t stream_ends = 0;    // beats with TLAST since Prepare()
   bool ended_empty = false;    // the last of them was empty
   uint64_t stream_errors = 0;  // a beat changed while it waited, or came late
-  bool interrupt() const { return pins_.interrupt; }
 
  private:
   void SampleStream();

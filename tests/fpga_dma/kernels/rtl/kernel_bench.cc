@@ -21,6 +21,9 @@ void KernelBench::WriteRegister(uint32_t offset, uint32_t value,
     Cycle();
   } while (!pins_.aw_ready);
   pins_.aw_valid = pins_.w_valid = false;
+  pins_.b_ready = false;
+  for (uint32_t i = 0; i < response_delay_; ++i) Cycle();
+  pins_.b_ready = true;
   do {
     Cycle();
   } while (!pins_.b_valid);
@@ -33,6 +36,9 @@ uint32_t KernelBench::ReadRegister(uint32_t offset) {
     Cycle();
   } while (!pins_.ar_ready);
   pins_.ar_valid = false;
+  pins_.r_ready = false;
+  for (uint32_t i = 0; i < response_delay_; ++i) Cycle();
+  pins_.r_ready = true;
   do {
     Cycle();
   } while (!pins_.r_valid);
@@ -74,7 +80,11 @@ bool KernelBench::Launch() {
 
 void KernelBench::Reset() {
   pins_.reset_n = false;
-  for (int i = 0; i < 4; ++i) Cycle();
+  for (int i = 0; i < 4; ++i) {
+    ResetPorts();
+    Cycle();
+  }
+  ResetPorts();
   pins_.reset_n = true;
   Cycle();
 }

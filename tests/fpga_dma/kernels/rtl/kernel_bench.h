@@ -59,6 +59,8 @@ class KernelBench {
   virtual ~KernelBench() = default;
   // One clock cycle of the kernel and all its ports.
   virtual void Cycle() = 0;
+  // The ports forget what is in flight.
+  virtual void ResetPorts() = 0;
 
   void WriteRegister(uint32_t offset, uint32_t value, uint32_t strobes = 15);
   uint32_t ReadRegister(uint32_t offset);
@@ -68,7 +70,11 @@ class KernelBench {
   // Starts the kernel, waits for it and continues it. False if it hangs.
   bool Launch();
   bool WaitUntilDone();
+  // The kernel and its ports, at any time.
   void Reset();
+  // How long the host takes to accept the response to an access.
+  void SetResponseDelay(uint32_t cycles) { response_delay_ = cycles; }
+  bool interrupt() const { return pins_.interrupt; }
   uint64_t cycles() const { return cycles_; }
 
  protected:
@@ -117,6 +123,7 @@ class KernelBench {
 
   VerilatedContext context_;  // of this bench's kernel alone
   Pins pins_;
+  uint32_t response_delay_ = 0;
   uint64_t cycles_ = 0;
 };
 

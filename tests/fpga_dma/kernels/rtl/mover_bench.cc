@@ -91,4 +91,10 @@ void MoverBench::Cycle() {
   k.eval();
 }
 
+void MoverBench::ResetPorts() {
+  work_port.Reset();
+  source_port.Reset();
+  target_port.Reset();
+}
+
 }  // namespace paged_kv::fpga_dma

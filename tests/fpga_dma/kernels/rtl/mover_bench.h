@@ -49,6 +49,7 @@ class MoverBench : public KernelBench {
   void Prepare(const MoverArguments& arguments,
                const std::vector<MoveItem>& items, const PortBehaviour& port);
   void Cycle() override;
+  void ResetPorts() override;
 
   BeatMemory memory;
   AxiReadPort work_port;
