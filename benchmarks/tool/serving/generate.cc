@@ -133,6 +133,7 @@ absl::StatusOr<GenerateResult> Generate(LoadedModel& model,
     result.prompts[i] = ResultOf(model, prompts[i], *finished);
   }
   result.stats = meter.Finish();
+  result.stats.program_bytes = model.program_bytes;
   return result;
 }
 

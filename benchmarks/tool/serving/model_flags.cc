@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "benchmarks/tool/flags.h"
 #include "benchmarks/tool/kernels/attention_flags.h"
+#include "benchmarks/tool/serving/process_memory.h"
 #include "docs/examples/llm/model_file/load_model.h"
 #include "paged_kv/status_macros.h"
 
@@ -100,14 +101,17 @@ absl::StatusOr<LoadedModel> ModelFlags::Load() const {
         "fetches a small one");
   }
   const auto begin = std::chrono::steady_clock::now();
+  const uint64_t program_bytes = ProcessBytes();
   llm::LoadOptions options;
   options.weight_type = weights;
   options.tokenizer_path = tokenizer_path;
+  options.on_demand = true;
   PAGED_KV_ASSIGN_OR_RETURN(std::unique_ptr<llm::Model> model,
                             llm::LoadModel(file, options));
   PAGED_KV_ASSIGN_OR_RETURN(LoadedModel loaded,
                             PrepareModel(std::move(model), threads));
   loaded.path = file;
+  loaded.program_bytes = program_bytes;
   loaded.load_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();

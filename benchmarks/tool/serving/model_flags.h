@@ -28,8 +28,9 @@ struct LoadedModel {
   std::unique_ptr<llm::Tokenizer> tokenizer;  // null: it has no vocabulary
   std::unique_ptr<llm::Transformer> model;
   std::string name;
-  std::string path;   // empty: made, not read
-  double load_s = 0;  // reading and packing the weights
+  std::string path;            // empty: made, not read
+  double load_s = 0;           // reading and packing the weights
+  uint64_t program_bytes = 0;  // that the process held before
 
   const llm::ModelConfig& config() const { return model->config(); }
 };

@@ -88,6 +88,7 @@ class Server {
     }
     TakeFinished();
     result_.stats = meter.Finish();
+    result_.stats.program_bytes = model_.program_bytes;
     return result_;
   }
 

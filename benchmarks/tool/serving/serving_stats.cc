@@ -3,24 +3,17 @@
 
 #include "benchmarks/tool/serving/serving_stats.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "benchmarks/tool/serving/process_memory.h"
 #include "benchmarks/tool/table.h"
 #include "docs/examples/llm/engine/step_batch.h"
 #include "paged_kv/block_shape.h"
 
 namespace paged_kv::tool {
 namespace {
-
-uint64_t PeakProcessBytes() {
-  struct rusage usage = {};
-  if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;  // Linux counts kB
-}
 
 double Ratio(double part, double all) { return all > 0 ? part / all : 0; }
 
@@ -34,6 +27,10 @@ llm::StageTimes Difference(const llm::StageTimes& a, const llm::StageTimes& b) {
 
 double ServingStats::OutputTokensPerSecond() const {
   return Ratio(static_cast<double>(scheduler.output_tokens), wall_s);
+}
+
+uint64_t ServingStats::PartsBytes() const {
+  return program_bytes + weight_bytes + peak_blocks * block_bytes;
 }
 
 double ServingStats::OverheadShare() const {
@@ -110,9 +107,14 @@ std::string ServingStatsText(const ServingStats& stats) {
   absl::StrAppend(&text, "memory: weights ", BytesText(stats.weight_bytes),
                   ", KV cache at most ",
                   BytesText(stats.peak_blocks * stats.block_bytes), " (",
-                  Grouped(stats.kv_bytes_per_token),
-                  " B per token), peak of the process ",
-                  BytesText(stats.peak_process_bytes), "\n");
+                  Grouped(stats.kv_bytes_per_token), " B per token), program ",
+                  BytesText(stats.program_bytes), "; peak of the process ",
+                  BytesText(stats.peak_process_bytes), ", ",
+                  Percent(Ratio(static_cast<double>(stats.peak_process_bytes),
+                                static_cast<double>(stats.PartsBytes())) -
+                              1,
+                          1),
+                  " above their sum\n");
   return text;
 }
 
@@ -147,6 +149,8 @@ nlohmann::ordered_json ServingStatsJson(const ServingStats& stats) {
            {{"weight_bytes", stats.weight_bytes},
             {"step_weight_bytes", stats.step_weight_bytes},
             {"cache_peak_bytes", stats.peak_blocks * stats.block_bytes},
+            {"program_bytes", stats.program_bytes},
+            {"parts_bytes", stats.PartsBytes()},
             {"process_peak_bytes", stats.peak_process_bytes}}}};
 }
 

@@ -30,9 +30,12 @@ struct ServingStats {
   uint64_t kv_bytes_per_token = 0;
   uint64_t weight_bytes = 0;
   uint64_t step_weight_bytes = 0;  // of these, read by every step
+  uint64_t program_bytes = 0;      // of the process before the model came
   uint64_t peak_process_bytes = 0;
 
   double OutputTokensPerSecond() const;
+  // What memory should be enough: program, weights and the blocks held at once.
+  uint64_t PartsBytes() const;
   // Scheduler, manager and page tables of all that a step takes.
   double OverheadShare() const;
 };

@@ -11,8 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "attention/float_formats.h"
+#include "docs/examples/llm/engine/matmul_set.h"
 #include "docs/examples/llm/engine/onednn_matmul.h"
 #include "docs/examples/llm/engine/split_bf16.h"
+#include "docs/examples/llm/model_file/weight_memory.h"
 #include "paged_kv/check.h"
 #include "paged_kv/status_macros.h"
 
@@ -24,16 +26,23 @@ constexpr uint32_t kOutputBlock = 64;
 // A slice this large stays in a core's second cache and is long enough that
 // starting a product costs little.
 constexpr size_t kSliceBytes = 256u << 10;
-// Rows of one product at most.
-constexpr uint32_t kBlockRows = 64;
-// What the bits of other products are compared with.
-constexpr uint32_t kReferenceRows = 16;
+// Slices begin at multiples of a cache line.
+constexpr size_t kSliceAlignment = 64;
 
 struct Slice {
   uint32_t first = 0;  // output
   uint32_t outputs = 0;
-  std::vector<OneDnnMatmul> by_rows;  // ascending rows
+  std::shared_ptr<const MatmulSet> matmuls;
+  std::vector<const OneDnnMatmul*> by_rows;  // of these, ascending
   dnnl::memory weights;
+
+  const dnnl::memory::desc& Layout() const {
+    return matmuls->reference().weights_layout();
+  }
+  size_t PaddedBytes() const {
+    return (Layout().get_size() + kSliceAlignment - 1) / kSliceAlignment *
+           kSliceAlignment;
+  }
 };
 
 uint32_t CeilDiv(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
@@ -130,20 +139,20 @@ std::vector<float> TestRows(size_t n) {
 std::vector<float> Products(const OneDnnMatmul& matmul, const Slice& slice,
                             const std::byte* x, size_t row_bytes) {
   const auto rows = static_cast<size_t>(matmul.rows());
-  std::vector<float> y(size_t{kBlockRows} * slice.outputs);
+  std::vector<float> y(size_t{kMaxProductRows} * slice.outputs);
   std::vector<std::byte> scratch(matmul.scratch_bytes());
-  for (size_t first = 0; first < kBlockRows; first += rows) {
+  for (size_t first = 0; first < kMaxProductRows; first += rows) {
     matmul.Run(x + first * row_bytes, slice.weights,
                y.data() + first * slice.outputs, scratch.data());
   }
   return y;
 }
 
-// Drops the products that give a row other bits than that of kReferenceRows
-// rows does: oneDNN has other kernels for few rows, and cuts long sums for
-// many.
+// Takes the products of the slice's set but for those that give a row other
+// bits than that of kReferenceRows rows does: oneDNN has other kernels for few
+// rows, and cuts long sums for many.
 void KeepEqualProducts(WeightType type, uint32_t inputs, Slice* slice) {
-  const std::vector<float> values = TestRows(size_t{kBlockRows} * inputs);
+  const std::vector<float> values = TestRows(size_t{kMaxProductRows} * inputs);
   std::vector<uint16_t> rounded;
   const auto* x = reinterpret_cast<const std::byte*>(values.data());
   if (type == WeightType::kBf16) {
@@ -152,16 +161,14 @@ void KeepEqualProducts(WeightType type, uint32_t inputs, Slice* slice) {
     x = reinterpret_cast<const std::byte*>(rounded.data());
   }
   const size_t row_bytes = inputs * WeightTypeBytes(type);
-  const auto reference =
-      std::find_if(slice->by_rows.begin(), slice->by_rows.end(),
-                   [](const auto& m) { return m.rows() == kReferenceRows; });
   const std::vector<float> expected =
-      Products(*reference, *slice, x, row_bytes);
-  std::erase_if(slice->by_rows, [&](const OneDnnMatmul& matmul) {
+      Products(slice->matmuls->reference(), *slice, x, row_bytes);
+  for (const OneDnnMatmul& matmul : slice->matmuls->by_rows) {
     const std::vector<float> y = Products(matmul, *slice, x, row_bytes);
-    return std::memcmp(y.data(), expected.data(), y.size() * sizeof(float)) !=
-           0;
-  });
+    if (std::memcmp(y.data(), expected.data(), y.size() * sizeof(float)) == 0) {
+      slice->by_rows.push_back(&matmul);
+    }
+  }
 }
 
 // x as the products take it, in blocks of Impl::block_rows rows.
@@ -174,10 +181,11 @@ struct Linear::Impl {
   uint32_t inputs = 0;
   uint32_t outputs = 0;
   WeightType type = WeightType::kF32;
-  uint32_t parts = 1;                // rows of a product per row of x
-  uint32_t block_rows = kBlockRows;  // of a product at most
+  uint32_t parts = 1;                     // rows of a product per row of x
+  uint32_t block_rows = kMaxProductRows;  // of a product at most
   std::vector<float> bias;
-  std::vector<Slice> slices;
+  WeightMemory packed;
+  std::vector<Slice> slices;  // over `packed`
   size_t weight_bytes = 0;
 
   // Rows of x in one product.
@@ -204,25 +212,22 @@ absl::Status Linear::Impl::Pack(absl::Span<const Matrix> matrices) {
   weight_bytes = 0;
   const OneDnnSingleThread single_thread;
   for (Slice& slice : slices) {
-    const auto create = [&](uint32_t rows, const dnnl::memory::desc* layout) {
-      return OneDnnMatmul::Create(type, rows, inputs, slice.outputs, layout);
-    };
-    PAGED_KV_ASSIGN_OR_RETURN(const OneDnnMatmul first,
-                              create(kReferenceRows, nullptr));
-    const dnnl::memory::desc& layout = first.weights_layout();
-    for (uint32_t rows = 1; rows <= kBlockRows; rows *= 2) {
-      PAGED_KV_ASSIGN_OR_RETURN(OneDnnMatmul matmul, create(rows, &layout));
-      slice.by_rows.push_back(std::move(matmul));
-    }
+    PAGED_KV_ASSIGN_OR_RETURN(slice.matmuls,
+                              MatmulsFor(type, inputs, slice.outputs));
+    weight_bytes += slice.PaddedBytes();
+  }
+  PAGED_KV_ASSIGN_OR_RETURN(packed, WeightMemory::Allocate(weight_bytes));
+  std::byte* target = packed.data();
+  for (Slice& slice : slices) {
     const std::vector<std::byte> plain =
         CopyRows(matrices, slice.first, slice.outputs, type);
     PAGED_KV_ASSIGN_OR_RETURN(
-        slice.weights,
-        PackWeights(type, inputs, slice.outputs, plain.data(), layout));
+        slice.weights, PackWeights(type, inputs, slice.outputs, plain.data(),
+                                   slice.Layout(), target));
+    target += slice.PaddedBytes();
     KeepEqualProducts(type, inputs, &slice);
     block_rows = std::min(block_rows,
-                          static_cast<uint32_t>(slice.by_rows.back().rows()));
-    weight_bytes += layout.get_size();
+                          static_cast<uint32_t>(slice.by_rows.back()->rows()));
   }
   return absl::OkStatus();
 }
@@ -252,6 +257,16 @@ uint32_t Linear::inputs() const { return impl_->inputs; }
 uint32_t Linear::outputs() const { return impl_->outputs; }
 size_t Linear::bytes() const {
   return impl_->weight_bytes + impl_->bias.size() * sizeof(float);
+}
+
+void Linear::Row(uint32_t output, absl::Span<float> weights) const {
+  PAGED_KV_CHECK(output < impl_->outputs);
+  PAGED_KV_CHECK(weights.size() == impl_->inputs);
+  const auto slice = std::find_if(
+      impl_->slices.begin(), impl_->slices.end(),
+      [&](const Slice& s) { return output < s.first + s.outputs; });
+  PAGED_KV_CHECK(slice != impl_->slices.end());
+  UnpackColumn(slice->weights, output - slice->first, weights.data());
 }
 
 // f32 rows are read where they are, but for a last block that needs padding.
@@ -312,15 +327,15 @@ void Linear::Impl::RunSlice(const Slice& slice, const BlockedRows& x,
     const size_t count = std::min(tokens, rows - first);
     const auto matmul = std::find_if(
         slice.by_rows.begin(), slice.by_rows.end(), [&](const auto& m) {
-          return m.rows() >= static_cast<int64_t>(count * parts);
+          return m->rows() >= static_cast<int64_t>(count * parts);
         });
     PAGED_KV_CHECK(matmul != slice.by_rows.end());
     worker.onednn.resize(
-        std::max(worker.onednn.size(), matmul->scratch_bytes()));
+        std::max(worker.onednn.size(), (*matmul)->scratch_bytes()));
     const std::byte* block =
         count == tokens ? x.blocks + first / tokens * block_rows * row_bytes
                         : x.last;
-    matmul->Run(block, slice.weights, worker.y.data(), worker.onednn.data());
+    (*matmul)->Run(block, slice.weights, worker.y.data(), worker.onednn.data());
     Finish(slice, worker.y.data(), count, y + first * outputs);
   }
 }

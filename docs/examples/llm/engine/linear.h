@@ -69,6 +69,10 @@ class Linear {
   // Memory of the packed weights and the bias.
   size_t bytes() const;
 
+  // The weights of one output, [inputs], as they were given.
+  // REQUIRES: output < outputs().
+  void Row(uint32_t output, absl::Span<float> weights) const;
+
   // x [rows, inputs], y [rows, outputs].
   void Run(absl::Span<const float> x, absl::Span<float> y,
            LinearScratch& scratch, attention::ParallelFor& parallel) const;

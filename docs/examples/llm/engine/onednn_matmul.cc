@@ -7,6 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "attention/float_formats.h"
+#include "paged_kv/check.h"
 
 // Debian builds oneDNN with GCC's OpenMP. Declared here because Clang finds no
 // omp.h of GCC's, though it links with the library.
@@ -96,17 +98,48 @@ void OneDnnMatmul::Run(const void* x, const memory& weights, float* y,
 }
 
 absl::StatusOr<memory> PackWeights(WeightType type, int64_t k, int64_t n,
-                                   const void* rows,
-                                   const memory::desc& layout) {
+                                   const void* rows, const memory::desc& layout,
+                                   void* target) {
   const OneDnnSingleThread single_thread;
   try {
-    memory packed(layout, Cpu());
+    memory packed(layout, Cpu(), target);
     memory plain({{k, n}, TypeOf(type), memory::format_tag::ba}, Cpu(),
                  const_cast<void*>(rows));
     dnnl::reorder(plain, packed).execute(Stream(), plain, packed);
     return packed;
   } catch (const dnnl::error& error) {
     return Unavailable(error, "reorder of weights");
+  }
+}
+
+// Where an element lies: oneDNN's blocked layouts, as its documentation of
+// dnnl_blocking_desc_t gives them.
+int64_t ElementOffset(const dnnl_memory_desc_t& layout, int64_t row,
+                      int64_t column) {
+  const dnnl_blocking_desc_t& blocking = layout.format_desc.blocking;
+  int64_t place[] = {row, column};
+  int64_t offset = layout.offset0;
+  int64_t stride = 1;
+  for (int i = blocking.inner_nblks; i-- > 0;) {
+    int64_t& index = place[blocking.inner_idxs[i]];
+    offset += index % blocking.inner_blks[i] * stride;
+    index /= blocking.inner_blks[i];
+    stride *= blocking.inner_blks[i];
+  }
+  return offset + place[0] * blocking.strides[0] +
+         place[1] * blocking.strides[1];
+}
+
+void UnpackColumn(const memory& packed, int64_t column, float* values) {
+  const dnnl_memory_desc_t& layout = packed.get_desc().data;
+  PAGED_KV_CHECK(layout.format_kind == dnnl_blocked && layout.ndims == 2);
+  const void* data = packed.get_data_handle();
+  for (int64_t row = 0; row < layout.dims[0]; ++row) {
+    const int64_t at = ElementOffset(layout, row, column);
+    values[row] =
+        layout.data_type == dnnl_f32
+            ? static_cast<const float*>(data)[at]
+            : attention::Bf16ToF32(static_cast<const uint16_t*>(data)[at]);
   }
 }
 

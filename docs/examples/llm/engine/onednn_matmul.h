@@ -44,10 +44,15 @@ class OneDnnMatmul {
   dnnl::matmul matmul_;
 };
 
-// Copies a row-major matrix [n, k] into weights of the given layout.
+// Copies a row-major matrix [n, k] into weights of the given layout, at
+// `target`, where layout.get_size() bytes are and stay.
 absl::StatusOr<dnnl::memory> PackWeights(WeightType type, int64_t k, int64_t n,
                                          const void* rows,
-                                         const dnnl::memory::desc& layout);
+                                         const dnnl::memory::desc& layout,
+                                         void* target);
+
+// Column n of packed weights [k, n], as f32 [k].
+void UnpackColumn(const dnnl::memory& packed, int64_t column, float* values);
 
 // While it lives, oneDNN uses the calling thread alone.
 class OneDnnSingleThread {

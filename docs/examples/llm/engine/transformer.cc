@@ -55,6 +55,16 @@ absl::Status CheckLayer(const TransformerLayer& layer,
       "a layer's weights do not have the model's sizes");
 }
 
+// The packed matrices, read from their file where they still are in it.
+absl::StatusOr<Linear> Pack(std::vector<Matrix> matrices,
+                            std::vector<float> bias,
+                            const LinearOptions& options) {
+  for (Matrix& matrix : matrices) {
+    PAGED_KV_ASSIGN_OR_RETURN(matrix, matrix.Loaded());
+  }
+  return Linear::Create(matrices, std::move(bias), options);
+}
+
 // The biases of queries, keys and values, one after the other; empty if none.
 std::vector<float> JoinBiases(const LayerWeights& layer) {
   std::vector<float> joined = layer.bq;
@@ -68,7 +78,6 @@ std::vector<float> JoinBiases(const LayerWeights& layer) {
 Transformer::Transformer(const Model& model, attention::ParallelFor* parallel)
     : config_(model.config),
       parallel_(parallel),
-      token_embedding_(model.token_embedding),
       final_norm_(model.final_norm),
       rope_(model.config, model.rope_factors) {}
 
@@ -77,36 +86,45 @@ absl::StatusOr<std::unique_ptr<Transformer>> Transformer::Create(
     attention::ParallelFor* parallel) {
   PAGED_KV_RETURN_IF_ERROR(CheckModel(*model));
   std::unique_ptr<Transformer> result(new Transformer(*model, parallel));
+  // The largest matrix first: it is held twice for a while, and nothing else is
+  // there yet.
+  PAGED_KV_RETURN_IF_ERROR(
+      result->PackOutput(std::exchange(model->output, Matrix{}),
+                         std::exchange(model->token_embedding, {}), options));
   for (LayerWeights& layer : model->layers) {
     PAGED_KV_RETURN_IF_ERROR(
         result->PackLayer(std::exchange(layer, LayerWeights{}), options));
   }
-  PAGED_KV_ASSIGN_OR_RETURN(Linear output,
-                            Linear::Create({model->output}, {}, options));
-  if (output.inputs() != model->config.hidden ||
-      output.outputs() != model->config.vocab) {
-    return absl::InvalidArgumentError(
-        "the output layer does not have the model's sizes");
-  }
-  result->output_ = std::make_unique<Linear>(std::move(output));
-  result->step_weight_bytes_ +=
-      result->output_->bytes() + result->final_norm_.size() * sizeof(float);
+  result->step_weight_bytes_ += result->final_norm_.size() * sizeof(float);
   result->weight_bytes_ =
       result->step_weight_bytes_ + result->token_embedding_.bytes();
   return result;
 }
 
+absl::Status Transformer::PackOutput(const Matrix& output,
+                                     const Matrix& embedding,
+                                     const LinearOptions& options) {
+  PAGED_KV_ASSIGN_OR_RETURN(Linear packed, Pack({output}, {}, options));
+  if (packed.inputs() != config_.hidden || packed.outputs() != config_.vocab) {
+    return absl::InvalidArgumentError(
+        "the output layer does not have the model's sizes");
+  }
+  output_ = std::make_unique<Linear>(std::move(packed));
+  step_weight_bytes_ += output_->bytes();
+  if (embedding.SameAs(output)) return absl::OkStatus();
+  PAGED_KV_ASSIGN_OR_RETURN(token_embedding_, embedding.Loaded());
+  return absl::OkStatus();
+}
+
 absl::Status Transformer::PackLayer(LayerWeights layer,
                                     const LinearOptions& options) {
-  PAGED_KV_ASSIGN_OR_RETURN(Linear qkv,
-                            Linear::Create({layer.wq, layer.wk, layer.wv},
-                                           JoinBiases(layer), options));
+  PAGED_KV_ASSIGN_OR_RETURN(Linear qkv, Pack({layer.wq, layer.wk, layer.wv},
+                                             JoinBiases(layer), options));
   PAGED_KV_ASSIGN_OR_RETURN(Linear attention_output,
-                            Linear::Create({layer.wo}, {}, options));
-  PAGED_KV_ASSIGN_OR_RETURN(
-      Linear gate_up, Linear::Create({layer.w_gate, layer.w_up}, {}, options));
-  PAGED_KV_ASSIGN_OR_RETURN(Linear down,
-                            Linear::Create({layer.w_down}, {}, options));
+                            Pack({layer.wo}, {}, options));
+  PAGED_KV_ASSIGN_OR_RETURN(Linear gate_up,
+                            Pack({layer.w_gate, layer.w_up}, {}, options));
+  PAGED_KV_ASSIGN_OR_RETURN(Linear down, Pack({layer.w_down}, {}, options));
   TransformerLayer packed = {std::move(layer.attention_norm),
                              std::move(qkv),
                              std::move(attention_output),
@@ -142,7 +160,9 @@ void Transformer::Embed(absl::Span<const TokenId> tokens) {
   for (size_t row = 0; row < tokens.size(); ++row) {
     const size_t first = static_cast<size_t>(tokens[row]) * n;
     float* target = x_.data() + row * n;
-    if (token_embedding_.type == WeightType::kF32) {
+    if (token_embedding_.empty()) {
+      output_->Row(static_cast<uint32_t>(tokens[row]), {target, n});
+    } else if (token_embedding_.type == WeightType::kF32) {
       std::copy_n(token_embedding_.f32() + first, n, target);
     } else {
       std::transform(token_embedding_.bf16() + first,

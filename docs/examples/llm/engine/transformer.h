@@ -38,10 +38,10 @@ struct TransformerLayer {
 // Thread safety: thread-compatible; one Forward() at a time.
 class Transformer {
  public:
-  // Packs the weights, layer by layer, and lets the loaded ones go, so that
-  // little more than one copy is held at any time. `parallel` is borrowed.
-  // InvalidArgument for a model whose parts do not fit together or whose
-  // head_dim the attention kernels do not take.
+  // Packs the weights, layer by layer, and lets the loaded ones go: of a model
+  // loaded on demand, no more than one layer is held twice. `parallel` is
+  // borrowed. InvalidArgument for a model whose parts do not fit together or
+  // whose head_dim the attention kernels do not take; else the file's errors.
   static absl::StatusOr<std::unique_ptr<Transformer>> Create(
       std::unique_ptr<Model> model, const LinearOptions& options,
       attention::ParallelFor* parallel);
@@ -52,9 +52,10 @@ class Transformer {
                        absl::Span<float> logits);
 
   const ModelConfig& config() const { return config_; }
-  // Packed weights, norms, biases and the embedding.
+  // Packed weights, norms, biases and the embedding, where it has memory of its
+  // own.
   size_t weight_bytes() const { return weight_bytes_; }
-  // Of these, what a step reads whatever it computes: all but the embedding.
+  // Of these, what a step reads whatever it computes.
   size_t step_weight_bytes() const { return step_weight_bytes_; }
   // Summed over all calls.
   const StageTimes& times() const { return times_; }
@@ -62,6 +63,8 @@ class Transformer {
  private:
   Transformer(const Model& model, attention::ParallelFor* parallel);
 
+  absl::Status PackOutput(const Matrix& output, const Matrix& embedding,
+                          const LinearOptions& options);
   absl::Status PackLayer(LayerWeights layer, const LinearOptions& options);
   absl::Status CheckStep(const StepBatch& step,
                          absl::Span<const float> logits) const;
@@ -73,7 +76,7 @@ class Transformer {
 
   ModelConfig config_;
   attention::ParallelFor* const parallel_;
-  Matrix token_embedding_;
+  Matrix token_embedding_;  // empty: it is output_
   std::vector<TransformerLayer> layers_;
   std::vector<float> final_norm_;
   std::unique_ptr<Linear> output_;

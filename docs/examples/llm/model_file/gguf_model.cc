@@ -23,17 +23,20 @@ namespace {
 // Takes tensors by name and remembers which, so that what nobody took shows.
 class TensorTaker {
  public:
-  TensorTaker(const ByteSource* source, const GgufFile* file,
-              WeightType weight_type)
-      : source_(source), file_(file), weight_type_(weight_type) {}
+  TensorTaker(std::shared_ptr<const ByteSource> source, const GgufFile* file,
+              WeightType weight_type, bool on_demand)
+      : source_(std::move(source)),
+        file_(file),
+        weight_type_(weight_type),
+        on_demand_(on_demand) {}
 
   absl::Status Take(const std::string& name, uint32_t rows, uint32_t cols,
                     Matrix* matrix) {
     PAGED_KV_ASSIGN_OR_RETURN(const GgufTensor* tensor,
                               Find(name, {cols, rows}));
     PAGED_KV_ASSIGN_OR_RETURN(
-        *matrix, ReadMatrix(*source_, tensor->offset, tensor->type, rows, cols,
-                            weight_type_));
+        *matrix, TakeMatrix(source_, tensor->offset, tensor->type, rows, cols,
+                            weight_type_, on_demand_));
     return absl::OkStatus();
   }
 
@@ -74,9 +77,10 @@ class TensorTaker {
     return &found->second;
   }
 
-  const ByteSource* source_;
+  std::shared_ptr<const ByteSource> source_;
   const GgufFile* file_;
   WeightType weight_type_;
+  bool on_demand_;
   absl::flat_hash_set<std::string> taken_;
 };
 
@@ -155,8 +159,8 @@ WeightType DefaultWeightType(const GgufFile& file) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> LoadGgufModel(
-    const ByteSource& source, const LoadOptions& options) {
-  PAGED_KV_ASSIGN_OR_RETURN(GgufFile file, ReadGguf(source));
+    std::shared_ptr<const ByteSource> source, const LoadOptions& options) {
+  PAGED_KV_ASSIGN_OR_RETURN(GgufFile file, ReadGguf(*source));
   auto model = std::make_unique<Model>();
   PAGED_KV_ASSIGN_OR_RETURN(model->config, ReadGgufConfig(file));
   PAGED_KV_ASSIGN_OR_RETURN(model->vocabulary, TakeGgufVocabulary(&file));
@@ -168,8 +172,9 @@ absl::StatusOr<std::unique_ptr<Model>> LoadGgufModel(
   PAGED_KV_ASSIGN_OR_RETURN(const std::string* name,
                             FindValue<std::string>(file, "general.name"));
   if (name != nullptr) model->name = *name;
-  TensorTaker taker(&source, &file,
-                    options.weight_type.value_or(DefaultWeightType(file)));
+  TensorTaker taker(std::move(source), &file,
+                    options.weight_type.value_or(DefaultWeightType(file)),
+                    options.on_demand);
   PAGED_KV_RETURN_IF_ERROR(TakeWeights(file, &taker, model.get()));
   return model;
 }

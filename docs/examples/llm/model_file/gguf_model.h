@@ -15,7 +15,7 @@ namespace paged_kv::llm {
 
 // A model from a GGUF file; errors as LoadModel.
 absl::StatusOr<std::unique_ptr<Model>> LoadGgufModel(
-    const ByteSource& source, const LoadOptions& options);
+    std::shared_ptr<const ByteSource> source, const LoadOptions& options);
 
 }  // namespace paged_kv::llm
 

@@ -84,13 +84,16 @@ long double ExpectedFloats(const ModelConfig& config) {
 // Reads the arrays one after the other.
 class ArrayReader {
  public:
-  ArrayReader(const ByteSource* source, WeightType weight_type)
-      : source_(source), weight_type_(weight_type) {}
+  ArrayReader(std::shared_ptr<const ByteSource> source, WeightType weight_type,
+              bool on_demand)
+      : source_(std::move(source)),
+        weight_type_(weight_type),
+        on_demand_(on_demand) {}
 
   absl::Status Read(uint32_t rows, uint32_t cols, Matrix* matrix) {
     PAGED_KV_ASSIGN_OR_RETURN(
-        *matrix, ReadMatrix(*source_, offset_, TensorType::kF32, rows, cols,
-                            weight_type_));
+        *matrix, TakeMatrix(source_, offset_, TensorType::kF32, rows, cols,
+                            weight_type_, on_demand_));
     Skip(matrix->size());
     return absl::OkStatus();
   }
@@ -103,8 +106,9 @@ class ArrayReader {
   void Skip(uint64_t floats) { offset_ += floats * sizeof(float); }
 
  private:
-  const ByteSource* source_;
+  std::shared_ptr<const ByteSource> source_;
   WeightType weight_type_;
+  bool on_demand_;
   uint64_t offset_ = kHeaderBytes;
 };
 
@@ -141,22 +145,25 @@ absl::Status ReadLayers(const ModelConfig& config, ArrayReader* reader,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLlama2cModel(
-    const ByteSource& source, const LoadOptions& options) {
-  if (source.size() < kHeaderBytes) {
-    return NoModel(absl::StrCat("the file has ", source.size(), " bytes"));
+    std::shared_ptr<const ByteSource> source, const LoadOptions& options) {
+  const uint64_t size = source->size();
+  if (size < kHeaderBytes) {
+    return NoModel(absl::StrCat("the file has ", size, " bytes"));
   }
-  ByteCursor cursor(&source);
+  ByteCursor cursor(source.get());
   auto model = std::make_unique<Model>();
   PAGED_KV_ASSIGN_OR_RETURN(model->config, ReadConfig(&cursor));
   const ModelConfig& config = model->config;
   const long double expected =
       ExpectedFloats(config) * sizeof(float) + kHeaderBytes;
-  if (expected != static_cast<long double>(source.size())) {
+  if (expected != static_cast<long double>(size)) {
     return NoModel(absl::StrCat("its header asks for ",
                                 static_cast<double>(expected),
-                                " bytes, the file has ", source.size()));
+                                " bytes, the file has ", size));
   }
-  ArrayReader reader(&source, options.weight_type.value_or(WeightType::kF32));
+  ArrayReader reader(std::move(source),
+                     options.weight_type.value_or(WeightType::kF32),
+                     options.on_demand);
   PAGED_KV_RETURN_IF_ERROR(
       reader.Read(config.vocab, config.hidden, &model->token_embedding));
   model->layers.resize(config.layers);

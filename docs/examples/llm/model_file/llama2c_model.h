@@ -22,7 +22,7 @@ namespace paged_kv::llm {
 // have to add up to the size of the file. Unimplemented: a later version of the
 // format. Other errors as LoadModel.
 absl::StatusOr<std::unique_ptr<Model>> LoadLlama2cModel(
-    const ByteSource& source, const LoadOptions& options);
+    std::shared_ptr<const ByteSource> source, const LoadOptions& options);
 
 // The vocabulary file (tokenizer.bin of llama2.c), for a model of `size`
 // tokens: SentencePiece's, with <unk>, <s>, </s> and the bytes as the first

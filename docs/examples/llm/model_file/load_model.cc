@@ -53,12 +53,12 @@ absl::Status AddLlama2cVocabulary(const std::string& model_path,
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path,
                                                  const LoadOptions& options) {
-  PAGED_KV_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source,
+  PAGED_KV_ASSIGN_OR_RETURN(const std::shared_ptr<const ByteSource> source,
                             OpenFile(path));
   const bool is_gguf = IsGguf(*source);
   absl::StatusOr<std::unique_ptr<Model>> model =
-      is_gguf ? LoadGgufModel(*source, options)
-              : LoadLlama2cModel(*source, options);
+      is_gguf ? LoadGgufModel(source, options)
+              : LoadLlama2cModel(source, options);
   if (!model.ok()) {
     return absl::Status(model.status().code(),
                         absl::StrCat(path, ": ", model.status().message()));

@@ -20,6 +20,9 @@ struct LoadOptions {
   // A llama2.c model's vocabulary is a file of its own. Empty: tok<vocab>.bin
   // or tokenizer.bin beside the model, where one of them is there.
   std::string tokenizer_path;
+  // Leaves matrices in the file, which stays open: each is read when somebody
+  // asks for it. Whoever packs them one by one never holds them all.
+  bool on_demand = false;
 };
 
 // Reads a model file: GGUF, which its first bytes announce, or else a llama2.c

@@ -19,6 +19,11 @@ const char* WeightTypeName(WeightType type) {
   return type == WeightType::kF32 ? "f32" : "bf16";
 }
 
+absl::StatusOr<Matrix> Matrix::Loaded() const {
+  if (read == nullptr) return *this;
+  return (*read)();
+}
+
 absl::Status ValidateConfig(const ModelConfig& config) {
   const struct {
     const char* name;

@@ -9,11 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "docs/examples/llm/tokenizer/vocabulary.h"
 
 namespace paged_kv::llm {
@@ -71,15 +73,26 @@ absl::Status ValidateConfig(const ModelConfig& config);
 // As a linear layer it takes `cols` values to `rows`: y = W x. Copies share the
 // memory, which lives until the last one goes: a reader that has repacked a
 // matrix can let it go alone. 64-byte aligned. Absent: rows == 0.
+//
+// A matrix may still be in its file (LoadOptions::on_demand): it has its sizes
+// then, but no data.
 struct Matrix {
   WeightType type = WeightType::kF32;
   uint32_t rows = 0;
   uint32_t cols = 0;
   std::shared_ptr<const void> data;
+  // Where `data` is null: reads it. Keeps the file open.
+  std::shared_ptr<const std::function<absl::StatusOr<Matrix>()>> read = nullptr;
 
   bool empty() const { return rows == 0; }
   size_t size() const { return size_t{rows} * cols; }
   size_t bytes() const { return size() * WeightTypeBytes(type); }
+  // The matrix with its data, read now if need be. The file's errors.
+  absl::StatusOr<Matrix> Loaded() const;
+  // Whether both are one matrix, here or in the file.
+  bool SameAs(const Matrix& other) const {
+    return data == other.data && read == other.read;
+  }
   // REQUIRES: type == kF32.
   const float* f32() const { return static_cast<const float*>(data.get()); }
   // REQUIRES: type == kBf16.
@@ -116,7 +129,7 @@ struct Model {
   std::vector<float> rope_factors;
 };
 
-// Bytes of all weights, memory that matrices share counted once.
+// Bytes of all weights that are here, memory that matrices share counted once.
 size_t WeightBytes(const Model& model);
 
 }  // namespace paged_kv::llm

@@ -4,24 +4,20 @@
 #include "docs/examples/llm/model_file/weight_reader.h"
 
 #include <algorithm>
-#include <new>
+#include <functional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "attention/float_formats.h"
+#include "docs/examples/llm/model_file/weight_memory.h"
 #include "paged_kv/check.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::llm {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
 // Whole blocks of every type; both buffers stay within a second-level cache.
 constexpr uint64_t kChunkElements = 32 << 10;
-
-std::shared_ptr<void> AllocateWeights(size_t bytes) {
-  return {::operator new(bytes, kAlignment),
-          [](void* memory) { ::operator delete(memory, kAlignment); }};
-}
 
 // Calls sink(first element, values) for consecutive runs of the elements.
 template <typename Sink>
@@ -64,20 +60,38 @@ absl::StatusOr<Matrix> ReadMatrix(const ByteSource& source, uint64_t offset,
                                   WeightType weight_type) {
   Matrix matrix{weight_type, rows, cols, nullptr};
   PAGED_KV_RETURN_IF_ERROR(CheckInside(source, offset, type, matrix.size()));
-  const std::shared_ptr<void> memory = AllocateWeights(matrix.bytes());
+  PAGED_KV_ASSIGN_OR_RETURN(WeightMemory allocated,
+                            WeightMemory::Allocate(matrix.bytes()));
+  const auto memory = std::make_shared<WeightMemory>(std::move(allocated));
   const auto store = [&](uint64_t first, absl::Span<const float> values) {
     if (weight_type == WeightType::kF32) {
       std::copy(values.begin(), values.end(),
-                static_cast<float*>(memory.get()) + first);
+                reinterpret_cast<float*>(memory->data()) + first);
     } else {
       std::transform(values.begin(), values.end(),
-                     static_cast<uint16_t*>(memory.get()) + first,
+                     reinterpret_cast<uint16_t*>(memory->data()) + first,
                      attention::F32ToBf16);
     }
   };
   PAGED_KV_RETURN_IF_ERROR(
       ReadElements(source, offset, type, matrix.size(), store));
-  matrix.data = memory;
+  matrix.data = {memory, memory->data()};
+  return matrix;
+}
+
+absl::StatusOr<Matrix> TakeMatrix(std::shared_ptr<const ByteSource> source,
+                                  uint64_t offset, TensorType type,
+                                  uint32_t rows, uint32_t cols,
+                                  WeightType weight_type, bool on_demand) {
+  if (!on_demand) {
+    return ReadMatrix(*source, offset, type, rows, cols, weight_type);
+  }
+  Matrix matrix{weight_type, rows, cols, nullptr};
+  PAGED_KV_RETURN_IF_ERROR(CheckInside(*source, offset, type, matrix.size()));
+  matrix.read = std::make_shared<const std::function<absl::StatusOr<Matrix>()>>(
+      [=, source = std::move(source)] {
+        return ReadMatrix(*source, offset, type, rows, cols, weight_type);
+      });
   return matrix;
 }
 

@@ -5,6 +5,7 @@
 #define PAGED_KV_DOCS_EXAMPLES_LLM_MODEL_FILE_WEIGHT_READER_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,7 +23,14 @@ absl::StatusOr<Matrix> ReadMatrix(const ByteSource& source, uint64_t offset,
                                   TensorType type, uint32_t rows, uint32_t cols,
                                   WeightType weight_type);
 
-// The same for a vector, always in f32.
+// The same, or, with `on_demand`, a matrix that does so when it is asked for
+// its data. OutOfRange at once either way.
+absl::StatusOr<Matrix> TakeMatrix(std::shared_ptr<const ByteSource> source,
+                                  uint64_t offset, TensorType type,
+                                  uint32_t rows, uint32_t cols,
+                                  WeightType weight_type, bool on_demand);
+
+// As ReadMatrix for a vector, always in f32.
 absl::StatusOr<std::vector<float>> ReadVector(const ByteSource& source,
                                               uint64_t offset, TensorType type,
                                               uint32_t size);

@@ -105,6 +105,26 @@ TEST_P(LinearTest, EqualsSumsInDoublePrecision) {
   }
 }
 
+TEST_P(LinearTest, GivesBackTheWeightsOfAnOutput) {
+  for (const Shape& shape : kShapes) {
+    std::vector<Matrix> matrices;
+    std::vector<float> weights;
+    for (const uint32_t rows : shape.outputs) {
+      TestMatrix m = MakeMatrix(GetParam(), rows, shape.inputs, random_);
+      matrices.push_back(m.matrix);
+      weights.insert(weights.end(), m.values.begin(), m.values.end());
+    }
+    const auto linear = Linear::Create(matrices, {}, {});
+    ASSERT_TRUE(linear.ok()) << linear.status();
+    std::vector<float> got(weights.size(), NAN);
+    for (uint32_t i = 0; i < linear->outputs(); ++i) {
+      linear->Row(i, absl::MakeSpan(got).subspan(size_t{i} * shape.inputs,
+                                                 shape.inputs));
+    }
+    ASSERT_EQ(got, weights) << linear->outputs() << " x " << shape.inputs;
+  }
+}
+
 // What makes answers independent of the batch: a row's bits do not depend on
 // the rows beside it, on their number, or on the threads.
 TEST_P(LinearTest, ARowsBitsDependOnTheRowAlone) {

@@ -71,7 +71,7 @@ constexpr size_t kBytesPerFileByte = 32;
 // Loads the file and, if that works, encodes with its vocabulary.
 absl::Status Use(const std::string& file) {
   largest_allocation = 0;
-  const auto model = LoadGgufModel(*OpenMemory(file), {});
+  const auto model = LoadGgufModel(OpenMemory(file), {});
   EXPECT_LE(largest_allocation.load(),
             kFixedBytes + kBytesPerFileByte * file.size());
   if (!model.ok()) return model.status();
@@ -93,7 +93,7 @@ TEST(GgufCorruptionTest, TheWholeFileLoads) {
 TEST(GgufCorruptionTest, EveryTruncationIsRefused) {
   const std::string file = TinyFile();
   for (size_t size = 0; size < file.size(); ++size) {
-    ASSERT_FALSE(LoadGgufModel(*OpenMemory(file.substr(0, size)), {}).ok())
+    ASSERT_FALSE(LoadGgufModel(OpenMemory(file.substr(0, size)), {}).ok())
         << size;
   }
 }

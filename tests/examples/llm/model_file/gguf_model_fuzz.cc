@@ -53,7 +53,7 @@ void LoadOne(const uint8_t* data, size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const std::string file =
       data[0] % 4 == 0 ? bytes : Change(RightFile(data[0] % 4 == 1), bytes);
-  const auto model = LoadGgufModel(*OpenMemory(file), {});
+  const auto model = LoadGgufModel(OpenMemory(file), {});
   if (!model.ok()) return;
   CheckModel(**model);
   const auto tokenizer = Tokenizer::Create((*model)->vocabulary);

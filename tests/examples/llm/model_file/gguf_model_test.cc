@@ -19,7 +19,7 @@ namespace {
 absl::StatusOr<std::unique_ptr<Model>> Load(const GgufWriter& writer,
                                             const LoadOptions& options = {}) {
   const std::string file = writer.Finish();
-  return LoadGgufModel(*OpenMemory(file), options);
+  return LoadGgufModel(OpenMemory(file), options);
 }
 
 // The error of a file, which must have one.
@@ -155,6 +155,43 @@ TEST(GgufModelTest, DefaultsToBf16WhereAMatrixIsNotF32) {
   ExpectMatrix((*model)->token_embedding, "token_embd.weight",
                (*model)->config.vocab, TinySizes().hidden);
   EXPECT_EQ((*model)->layers[0].wq.type, WeightType::kBf16);
+}
+
+TEST(GgufModelTest, MatricesOnDemandAreReadWhenAskedFor) {
+  const std::string file = TinyGguf("llama", /*tied=*/true).Finish();
+  LoadOptions options;
+  options.on_demand = true;
+  auto model = LoadGgufModel(OpenMemory(file), options);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_TRUE((*model)->output.SameAs((*model)->token_embedding));
+  EXPECT_FALSE((*model)->layers[0].wq.SameAs((*model)->layers[1].wq));
+  size_t vectors = 0;
+  for (LayerWeights& layer : (*model)->layers) {
+    vectors += layer.attention_norm.size() + layer.ffn_norm.size();
+    EXPECT_EQ(layer.wo.data, nullptr);
+  }
+  vectors = (vectors + (*model)->final_norm.size()) * sizeof(float);
+  EXPECT_EQ(WeightBytes(**model), vectors) << "a matrix was read";
+
+  for (LayerWeights& layer : (*model)->layers) {
+    for (Matrix* matrix : {&layer.wq, &layer.wk, &layer.wv, &layer.wo,
+                           &layer.w_gate, &layer.w_up, &layer.w_down}) {
+      const auto loaded = matrix->Loaded();
+      ASSERT_TRUE(loaded.ok()) << loaded.status();
+      *matrix = *loaded;
+    }
+  }
+  ExpectLayers(**model, TinySizes());
+}
+
+TEST(GgufModelTest, OnDemandRefusesWhatTheFileLacksAtOnce) {
+  LoadOptions options;
+  options.on_demand = true;
+  const std::string file = TinyGguf("llama", /*tied=*/true).Finish();
+  const auto model =
+      LoadGgufModel(OpenMemory({file.data(), file.size() - 64}), options);
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument)
+      << model.status();
 }
 
 TEST(GgufModelTest, MemoryOutlivesTheModelWhereAMatrixIsKept) {

@@ -50,7 +50,7 @@ std::string Checkpoint(bool tied) {
 }
 
 absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& file) {
-  return LoadLlama2cModel(*OpenMemory(file), {});
+  return LoadLlama2cModel(OpenMemory(file), {});
 }
 
 // Where the next array begins, in floats.
