@@ -189,6 +189,13 @@ absl::StatusOr<RequestProgress> BatchScheduler::Progress(RequestId id) const {
   return progress;
 }
 
+absl::StatusOr<absl::Span<const TokenId>> BatchScheduler::Tokens(
+    RequestId id, uint32_t sample) const {
+  PAGED_KV_ASSIGN_OR_RETURN(const SampleRef ref,
+                            FindSample(core_->state, id, sample));
+  return absl::MakeConstSpan(core_->state.requests.at(ref).tokens);
+}
+
 absl::StatusOr<absl::Span<const TokenId>> BatchScheduler::Output(
     RequestId id, uint32_t sample) const {
   const SchedulerState& state = core_->state;

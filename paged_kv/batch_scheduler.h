@@ -188,7 +188,10 @@ class BatchScheduler {
 
   // NotFound if unknown or taken.
   absl::StatusOr<RequestProgress> Progress(RequestId id) const;
-  // Output of a sample so far; valid until the next non-const call.
+  // Prompt and output of a sample so far, and its output alone; valid until the
+  // next non-const call.
+  absl::StatusOr<absl::Span<const TokenId>> Tokens(RequestId id,
+                                                   uint32_t sample) const;
   absl::StatusOr<absl::Span<const TokenId>> Output(RequestId id,
                                                    uint32_t sample) const;
 

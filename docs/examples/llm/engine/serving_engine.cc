@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "docs/examples/llm/engine/prompt_lookup.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::llm {
@@ -23,6 +24,11 @@ double SecondsSince(TimePoint begin) {
 
 uint32_t BlocksOf(uint32_t tokens, uint32_t block_tokens) {
   return (tokens + block_tokens - 1) / block_tokens;
+}
+
+// Outputs of a sample before the item's own.
+uint32_t OutputsBefore(const WorkItem& item, uint32_t prompt_tokens) {
+  return item.first_new.value() + item.new_tokens.value() - prompt_tokens;
 }
 
 ModelCacheOptions Completed(ModelCacheOptions cache, const ModelConfig& config,
@@ -119,15 +125,32 @@ absl::StatusOr<absl::Span<const EmittedToken>> ServingEngine::Step() {
   PAGED_KV_RETURN_IF_ERROR(scheduler_->Complete(step.id, tokens_));
   times_.schedule_s += SecondsSince(begin);
   ++times_.steps;
+  Emit();
+  begin = Now();
+  Propose();
+  times_.draft_s += SecondsSince(begin);
   return absl::MakeConstSpan(emitted_);
 }
 
 absl::StatusOr<absl::Span<const float>> ServingEngine::RunItems(
     const ScheduledStep& step) {
   rows_.clear();
+  drafted_rows_.clear();
+  // Grown once: spans point into it.
+  drafted_rows_.reserve(step.new_tokens.value() + step.draft_tokens.value());
   for (const WorkItem& item : step.items) {
-    rows_.push_back(
-        {item.tokens, item.first_new.value(), std::min(item.outputs, 1u)});
+    const uint32_t first = item.first_new.value();
+    if (item.drafts.empty()) {
+      rows_.push_back({item.tokens, first, std::min(item.outputs, 1u)});
+      continue;
+    }
+    const size_t begin = drafted_rows_.size();
+    drafted_rows_.insert(drafted_rows_.end(), item.tokens.begin(),
+                         item.tokens.end());
+    drafted_rows_.insert(drafted_rows_.end(), item.drafts.begin(),
+                         item.drafts.end());
+    rows_.push_back({absl::MakeConstSpan(drafted_rows_).subspan(begin), first,
+                     item.outputs});
   }
   const TimePoint begin = Now();
   const double tables_before = runner_.tables_s();
@@ -138,25 +161,77 @@ absl::StatusOr<absl::Span<const float>> ServingEngine::RunItems(
   return logits;
 }
 
-// One row of logits per item with outputs. At the end of a prompt all samples
-// draw from the same row.
 void ServingEngine::Sample(const ScheduledStep& step,
                            absl::Span<const float> logits) {
-  const size_t vocab = model_->config().vocab;
   tokens_.clear();
   for (const WorkItem& item : step.items) {
-    if (item.outputs == 0) continue;
-    const RequestState& request = requests_.at(item.request);
-    const uint32_t index = item.first_new.value() + item.new_tokens.value() -
-                           request.prompt_tokens;
+    if (item.outputs > 0) logits = SampleItem(item, logits);
+  }
+}
+
+// Draws an item's outputs from the first rows of `logits` and returns the rest.
+// At the end of a prompt all samples draw from one row; with drafts, each
+// output has a row of its own, and those behind a wrong draft do not count.
+absl::Span<const float> ServingEngine::SampleItem(
+    const WorkItem& item, absl::Span<const float> logits) {
+  const size_t vocab = model_->config().vocab;
+  const RequestState& request = requests_.at(item.request);
+  const uint32_t index = OutputsBefore(item, request.prompt_tokens);
+  const auto draw = [&](uint32_t row, uint32_t sample) {
+    return sampler_.Draw(logits.subspan(row * vocab, vocab), request.sampling,
+                         sample, index + row);
+  };
+  if (item.drafts.empty()) {
     for (uint32_t i = 0; i < item.outputs; ++i) {
-      const uint32_t sample = item.outputs == 1 ? item.sample : i;
-      const TokenId token =
-          sampler_.Draw(logits.first(vocab), request.sampling, sample, index);
-      tokens_.push_back(token);
-      emitted_.push_back({item.request, sample, token});
+      tokens_.push_back(draw(0, item.outputs == 1 ? item.sample : i));
     }
-    logits.remove_prefix(vocab);
+    return logits.subspan(vocab);
+  }
+  bool counts = true;
+  for (uint32_t row = 0; row < item.outputs; ++row) {
+    tokens_.push_back(counts ? draw(row, item.sample) : TokenId{0});
+    counts = counts && row < item.drafts.size() &&
+             item.drafts[row] == tokens_.back();
+  }
+  return logits.subspan(item.outputs * vocab);
+}
+
+// The scheduler knows which outputs counted.
+void ServingEngine::Emit() {
+  for (const WorkItem& item : last_items_) {
+    if (item.outputs == 0) continue;
+    if (item.outputs == 1 || !item.drafts.empty()) {
+      EmitSample(item, item.sample);
+      continue;
+    }
+    for (uint32_t i = 0; i < item.outputs; ++i) EmitSample(item, i);
+  }
+}
+
+void ServingEngine::EmitSample(const WorkItem& item, uint32_t sample) {
+  const uint32_t before =
+      OutputsBefore(item, requests_.at(item.request).prompt_tokens);
+  const auto output = scheduler_->Output(item.request, sample);
+  if (!output.ok()) return;
+  for (size_t i = before; i < output->size(); ++i) {
+    emitted_.push_back({item.request, sample, (*output)[i]});
+  }
+}
+
+void ServingEngine::Propose() {
+  const uint32_t most = scheduler_->options().max_draft_tokens;
+  if (most == 0) return;
+  for (size_t i = 0; i < emitted_.size(); ++i) {
+    const EmittedToken& last = emitted_[i];
+    const bool more = i + 1 < emitted_.size() &&
+                      emitted_[i + 1].request == last.request &&
+                      emitted_[i + 1].sample == last.sample;
+    if (more) continue;
+    const auto tokens = scheduler_->Tokens(last.request, last.sample);
+    if (!tokens.ok()) continue;
+    LookUpDraft(*tokens, most, &draft_);
+    // One that has ended takes none, and needs none.
+    scheduler_->Propose(last.request, last.sample, draft_).IgnoreError();
   }
 }
 

@@ -42,6 +42,8 @@ struct EngineOptions {
   // blocks 0: so many that max_batch_sequences sequences of the greatest
   // length fit.
   ModelCacheOptions cache;
+  // max_draft_tokens above 0: decodes check so many tokens looked up in what
+  // their sequence has said before (prompt_lookup.h). Answers stay the same.
   BatchSchedulerOptions scheduler;
   AttentionFactory attention;
 };
@@ -70,8 +72,11 @@ struct EngineTimes {
   double tables_s = 0;    // slots and page tables
   double forward_s = 0;
   double sample_s = 0;
+  double draft_s = 0;  // guessing what comes next
 
-  double Total() const { return schedule_s + tables_s + forward_s + sample_s; }
+  double Total() const {
+    return schedule_s + tables_s + forward_s + sample_s + draft_s;
+  }
 };
 
 // Serves many requests with one model: a KvCacheManager, a BatchScheduler, the
@@ -106,8 +111,8 @@ class ServingEngine {
   const BatchScheduler& scheduler() const { return *scheduler_; }
   const Transformer& model() const { return *model_; }
   const EngineTimes& times() const { return times_; }
-  // Items of the last step, in its order, without their token spans, which
-  // ended with it; valid until the next one.
+  // Items of the last step, in its order, without what their token and draft
+  // spans showed, which ended with it; valid until the next one.
   absl::Span<const WorkItem> last_items() const { return last_items_; }
   // Bytes of the cache's pages.
   uint64_t cache_bytes() const;
@@ -123,6 +128,11 @@ class ServingEngine {
 
   absl::StatusOr<absl::Span<const float>> RunItems(const ScheduledStep& step);
   void Sample(const ScheduledStep& step, absl::Span<const float> logits);
+  absl::Span<const float> SampleItem(const WorkItem& item,
+                                     absl::Span<const float> logits);
+  void Emit();
+  void EmitSample(const WorkItem& item, uint32_t sample);
+  void Propose();
 
   Transformer* const model_;
   const std::unique_ptr<KvCacheManager> cache_;
@@ -136,9 +146,11 @@ class ServingEngine {
 
   // Of the last step.
   std::vector<SequenceRows> rows_;
+  std::vector<TokenId> drafted_rows_;  // of items with drafts
   std::vector<TokenId> tokens_;
   std::vector<EmittedToken> emitted_;
   std::vector<WorkItem> last_items_;
+  std::vector<TokenId> draft_;
 };
 
 }  // namespace paged_kv::llm

@@ -112,6 +112,46 @@ class BatchingTest : public testing::TestWithParam<Case> {
     return answers;
   }
 
+  // About a third of what 16 sequences would hold; nothing is kept in reserve,
+  // so that growing ones take it from each other.
+  EngineOptions Crowded() const {
+    EngineOptions options = Options(40);
+    options.scheduler.max_batch_sequences = 16;
+    options.scheduler.max_batch_tokens = 48;
+    options.scheduler.max_chunk_tokens = 20;
+    options.scheduler.growth_reserve_tokens = 0;
+    return options;
+  }
+
+  // Serves all together and compares with what each is answered alone. Those
+  // whose number divides by 9 are cancelled, wherever they are.
+  BatchSchedulerStats ExpectSameTogether(const EngineOptions& options) {
+    if (alone_.empty()) alone_ = ServeAlone();
+    EXPECT_EQ(alone_.size(), requests_.size());
+    const auto engine = MakeEngine(options);
+    Answers together;
+    for (size_t i = 0; i < requests_.size(); ++i) Submit(*engine, i);
+    for (size_t step = 0; !engine->Idle(); ++step) {
+      const auto emitted = engine->Step();
+      EXPECT_TRUE(emitted.ok()) << emitted.status();
+      if (!emitted.ok()) break;
+      if (step % 7 == 3 && step / 7 * 9 < requests_.size()) {
+        engine->Cancel(RequestId(step / 7 * 9)).IgnoreError();
+      }
+      Collect(*engine, &together);
+      EXPECT_TRUE(engine->cache().CheckInvariants().ok());
+      EXPECT_TRUE(engine->scheduler().CheckInvariants().ok());
+    }
+    const BatchSchedulerStats stats = engine->scheduler().Stats();
+    EXPECT_GT(stats.cancelled, 0u);
+    EXPECT_GT(engine->cache().Stats().hit_tokens, 0u);
+    EXPECT_EQ(together.size() + stats.cancelled, requests_.size());
+    for (const auto& [id, tokens] : together) {
+      ExpectSame(alone_.at(id), tokens, id);
+    }
+    return stats;
+  }
+
   // The two best logits behind the first `length` tokens lie this far apart.
   double Gap(const std::vector<TokenId>& tokens, size_t length) const {
     std::vector<double> logits =
@@ -141,40 +181,51 @@ class BatchingTest : public testing::TestWithParam<Case> {
   std::unique_ptr<Transformer> model_;
   std::mt19937_64 random_{TestSeed(11)};
   std::vector<TestRequest> requests_;
+  Answers alone_;
 };
 
 TEST_P(BatchingTest, TogetherAsAlone) {
-  const Answers alone = ServeAlone();
-  ASSERT_EQ(alone.size(), requests_.size());
+  for (const uint32_t drafts : {0u, 4u}) {
+    SCOPED_TRACE(drafts);
+    EngineOptions options = Crowded();
+    options.scheduler.max_draft_tokens = drafts;
+    const BatchSchedulerStats stats = ExpectSameTogether(options);
+    EXPECT_GT(stats.preemptions, 0u);
+    EXPECT_EQ(stats.drafted_tokens > stats.accepted_tokens, drafts > 0);
+    EXPECT_EQ(stats.accepted_tokens > 0, drafts > 0);
+  }
+}
 
-  // About a third of what 16 sequences would hold; nothing is kept in reserve,
-  // so that growing ones take it from each other.
-  EngineOptions options = Options(40);
-  options.scheduler.max_batch_sequences = 16;
-  options.scheduler.max_batch_tokens = 48;
-  options.scheduler.max_chunk_tokens = 20;
-  options.scheduler.growth_reserve_tokens = 0;
-  const auto engine = MakeEngine(options);
-  Answers together;
-  for (size_t i = 0; i < requests_.size(); ++i) Submit(*engine, i);
-  // Those whose number divides by 9 are cancelled, wherever they are.
-  for (size_t step = 0; !engine->Idle(); ++step) {
-    const auto emitted = engine->Step();
-    ASSERT_TRUE(emitted.ok()) << emitted.status();
-    if (step % 7 == 3 && step / 7 * 9 < requests_.size()) {
-      engine->Cancel(RequestId(step / 7 * 9)).IgnoreError();
+// Alone, so that rows of drafts are all that differs from plain decoding.
+TEST_P(BatchingTest, DraftsChangeNothingButTheSteps) {
+  const auto serve = [&](uint32_t drafts, BatchSchedulerStats* stats) {
+    EngineOptions options = Options(40);
+    options.scheduler.max_draft_tokens = drafts;
+    const auto engine = MakeEngine(options);
+    Answers answers;
+    for (size_t i = 0; i < 24; ++i) {
+      Submit(*engine, i);
+      while (!engine->Idle()) EXPECT_TRUE(engine->Step().ok());
+      Collect(*engine, &answers);
+      EXPECT_TRUE(engine->cache().CheckInvariants().ok());
     }
-    Collect(*engine, &together);
-    ASSERT_TRUE(engine->cache().CheckInvariants().ok());
+    *stats = engine->scheduler().Stats();
+    return answers;
+  };
+  BatchSchedulerStats plain, drafting;
+  const Answers expected = serve(0, &plain);
+  const Answers answers = serve(6, &drafting);
+  for (const auto& [id, tokens] : answers) {
+    ExpectSame(expected.at(id), tokens, id);
   }
-  const BatchSchedulerStats stats = engine->scheduler().Stats();
-  EXPECT_GT(stats.preemptions, 0u);
-  EXPECT_GT(stats.cancelled, 0u);
-  EXPECT_GT(engine->cache().Stats().hit_tokens, 0u);
-  EXPECT_EQ(together.size() + stats.cancelled, requests_.size());
-  for (const auto& [id, tokens] : together) {
-    ExpectSame(alone.at(id), tokens, id);
-  }
+  EXPECT_GT(drafting.accepted_tokens, 0u);
+  EXPECT_LT(drafting.steps, plain.steps);
+  EXPECT_EQ(plain.output_tokens, drafting.output_tokens);
+  std::printf("%llu steps, with drafts %llu; %llu of %llu drafts right\n",
+              static_cast<unsigned long long>(plain.steps),
+              static_cast<unsigned long long>(drafting.steps),
+              static_cast<unsigned long long>(drafting.accepted_tokens),
+              static_cast<unsigned long long>(drafting.drafted_tokens));
 }
 
 // Samples of one request draw from streams of their own, which do not depend
