@@ -6,8 +6,14 @@
 //
 // The order matters as much as the distance. Lines that follow each other lie
 // in one bank of memory; asking for them one after the other leaves the other
-// banks idle. So the list walks eight runs of memory side by side, the keys and
-// the values of each 16 tokens, which together reach the rate of a plain read.
+// banks idle. So the list walks runs of memory side by side, the keys and the
+// values of each 16 tokens, which together reach the rate of a plain read.
+//
+// The processor's own prefetcher follows such runs, one in each 4 KiB (Intel 64
+// and IA-32 Architectures Optimization Reference Manual, "Data Prefetching":
+// one forward and one backward stream per page), and what it fetches takes no
+// line buffer. Two runs side by side within 4 KiB would lose its help, so short
+// runs are joined where they follow each other.
 
 #ifndef PAGED_KV_ATTENTION_PREFETCH_LIST_INTERNAL_H_
 #define PAGED_KV_ATTENTION_PREFETCH_LIST_INTERNAL_H_
@@ -21,12 +27,15 @@
 
 namespace paged_kv::attention::internal {
 
-// Runs of equal length that are read side by side.
+// Runs of equal length that are read side by side, a few lines of each by
+// turns.
 struct PrefetchGroup {
-  static constexpr size_t kRuns = 8;
+  // Lines of one turn over all runs.
+  static constexpr size_t kLines = 8;
 
-  const uint8_t* runs[kRuns];
-  size_t bytes = 0;
+  const uint8_t* lines[kLines];  // of the first turn
+  size_t step = 0;               // bytes from one turn to the next
+  size_t bytes = 0;              // of a run
 };
 
 // Walks groups of runs. Small, so that an inner loop keeps a copy in registers.
@@ -40,16 +49,16 @@ class PrefetchCursor {
   // second-level cache: the first would have to hold two chunks.
   template <size_t kLines>
   ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Prefetch() {
-    static_assert(PrefetchGroup::kRuns % kLines == 0);
+    static_assert(PrefetchGroup::kLines % kLines == 0);
     if (group_ == end_) return;
     // Behind calls that took fewer, some lines are asked for again.
-    const size_t run = run_ / kLines * kLines;
+    const size_t line = line_ / kLines * kLines;
     for (size_t i = 0; i < kLines; ++i) {
-      __builtin_prefetch(group_->runs[run + i] + offset_, 0, 2);
+      __builtin_prefetch(group_->lines[line + i] + offset_, 0, 2);
     }
-    run_ = (run + kLines) % PrefetchGroup::kRuns;
-    if (run_ != 0) return;
-    offset_ += kLineBytes;
+    line_ = (line + kLines) % PrefetchGroup::kLines;
+    if (line_ != 0) return;
+    offset_ += group_->step;
     if (offset_ < group_->bytes) return;
     offset_ = 0;
     ++group_;
@@ -61,11 +70,9 @@ class PrefetchCursor {
   }
 
  private:
-  static constexpr size_t kLineBytes = 64;
-
   const PrefetchGroup* group_ = nullptr;
   const PrefetchGroup* end_ = nullptr;
-  size_t run_ = 0;
+  size_t line_ = 0;  // of the turn
   size_t offset_ = 0;
 };
 
@@ -77,11 +84,11 @@ class PrefetchList {
 
  private:
   void AddRows(const uint8_t* const* rows, size_t row_bytes);
-  void AddTiles(const uint8_t* const* tiles, size_t tile_bytes);
-  PrefetchGroup* NewGroup(size_t bytes);
+  void AddPieces(const uint8_t* const* starts, size_t count, size_t bytes);
+  void AddGroup(const uint8_t* const* runs, size_t count, size_t bytes);
 
   // At most one for every few rows of keys and of values.
-  PrefetchGroup groups_[2 * kChunkTokens / PrefetchGroup::kRuns];
+  PrefetchGroup groups_[2 * kChunkTokens / PrefetchGroup::kLines];
   size_t num_groups_ = 0;
 };
 
