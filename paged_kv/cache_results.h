@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "paged_kv/tier_transfer.h"
 #include "paged_kv/types.h"
@@ -59,6 +60,13 @@ struct SequenceResidency {
   BlockCount missing;
   Bytes bytes;              // of all its pages in one tier
   Bytes device_only_bytes;  // of those that host memory has not
+};
+
+// Answer of LoseDevice(): what was on the device and nowhere else.
+struct DeviceLoss {
+  std::vector<SequenceId> sequences;  // freed, because they held some of it
+  std::vector<PinId> pins;            // ended for the same reason
+  BlockCount blocks;                  // whose K/V it was, cached ones included
 };
 
 }  // namespace paged_kv

@@ -178,6 +178,17 @@ class KvCacheManager {
   // NotFound if none is in flight.
   absl::Status FinishTransfer(TransferId id, bool moved);
 
+  // What the device held is gone (a reset, a crash). Blocks of which host
+  // memory has a copy stay where they are, without a page on the device. K/V
+  // that was on the device alone is lost: cached content is dropped, sequences
+  // and pins that hold some of it are freed and named, steps in flight or not;
+  // the engine submits them again. All others are at home in host memory
+  // afterwards and as they were. Steps in flight that write on the device are
+  // then of freed sequences only; retire them all the same. FailedPrecondition
+  // while transfers are in flight: whether what they moved has arrived is for
+  // FinishTransfer() to say.
+  absl::StatusOr<DeviceLoss> LoseDevice();
+
   // Works without a device tier, too. O(blocks of the sequence).
   absl::StatusOr<SequenceResidency> Residency(SequenceId id) const;
 

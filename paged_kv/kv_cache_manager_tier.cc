@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "paged_kv/cache_state.h"
+#include "paged_kv/device_loss.h"
 #include "paged_kv/kv_cache_manager.h"
 #include "paged_kv/residency.h"
 #include "paged_kv/status_macros.h"
@@ -87,6 +88,13 @@ absl::Status KvCacheManager::FinishTransfer(TransferId id, bool moved) {
   if (status.ok()) ++state_->version;
   state_->recorder.FinishTransfer(id, moved, status);
   return status;
+}
+
+absl::StatusOr<DeviceLoss> KvCacheManager::LoseDevice() {
+  absl::StatusOr<DeviceLoss> loss = internal::LoseDevice(state_.get());
+  if (loss.ok()) ++state_->version;
+  state_->recorder.LoseDevice(loss);
+  return loss;
 }
 
 absl::StatusOr<SequenceResidency> KvCacheManager::Residency(

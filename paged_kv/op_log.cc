@@ -63,6 +63,15 @@ Outcome ApplyCommit(const OpRecord& record, KvCacheManager* manager) {
   return same_ids ? OutcomeOf(step) : Outcome{absl::StatusCode::kDataLoss, 0};
 }
 
+Outcome ApplyLoss(const OpRecord& record, KvCacheManager* manager) {
+  const auto loss = manager->LoseDevice();
+  if (!loss.ok()) return {loss.status().code(), 0};
+  if (loss->sequences != record.sequences) {
+    return {absl::StatusCode::kDataLoss, 0};
+  }
+  return {absl::StatusCode::kOk, loss->blocks.value()};
+}
+
 Outcome ApplyDrain(const OpRecord& record, KvCacheManager* manager) {
   if (record.result > manager->options().event_capacity) {
     return {absl::StatusCode::kDataLoss, 0};
@@ -122,6 +131,8 @@ Outcome Apply(const OpRecord& record, KvCacheManager* manager) {
     case OpKind::kFinishTransfer:
       return OutcomeOf(
           manager->FinishTransfer(TransferId(record.id), record.moved));
+    case OpKind::kLoseDevice:
+      return ApplyLoss(record, manager);
   }
   PAGED_KV_CHECK(false);
 }

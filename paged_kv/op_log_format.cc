@@ -66,6 +66,8 @@ const char* OpKindName(OpKind kind) {
       return "WriteBack";
     case OpKind::kFinishTransfer:
       return "FinishTransfer";
+    case OpKind::kLoseDevice:
+      return "LoseDevice";
   }
   PAGED_KV_CHECK(false);
 }

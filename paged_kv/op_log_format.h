@@ -48,6 +48,7 @@ enum class OpKind : uint8_t {
   kSwapOut = 15,
   kWriteBack = 16,
   kFinishTransfer = 17,
+  kLoseDevice = 18,
 };
 
 const char* OpKindName(OpKind kind);
@@ -77,7 +78,8 @@ struct OpRecord {
   OpKind kind = OpKind::kFreeAll;
   absl::StatusCode code = absl::StatusCode::kOk;
   uint64_t result = 0;          // id returned; kDrainEvents: events moved;
-                                // swaps: transfers started
+                                // swaps: transfers started; kLoseDevice:
+                                // blocks
   uint64_t id = 0;              // sequence, step or pin of the call
   uint64_t number = 0;          // kMarkWritten: layer; kSetTokens: position;
                                 // kTruncate, kSwapIn: tokens; kWriteBack:
@@ -87,7 +89,8 @@ struct OpRecord {
   bool fitting = false;         // kCommit: of a PlanFitting()
   bool moved = false;           // kFinishTransfer
   std::vector<OpRequest> requests;    // kCommit
-  std::vector<SequenceId> sequences;  // kCommit: of the step; of a swap
+  std::vector<SequenceId> sequences;  // kCommit: of the step; of a swap;
+                                      // kLoseDevice: that were lost
 };
 
 // Views into `record` for calls of the manager. They borrow from it.

@@ -162,6 +162,7 @@ void ReadBody(FieldReader* in, OpRecord* record) {
       record->number = in->Number32();
       return;
     case OpKind::kSwapOut:
+    case OpKind::kLoseDevice:
       record->result = in->Number();
       record->sequences = in->SequenceIds();
       return;
@@ -244,7 +245,7 @@ absl::StatusOr<OpRecord> OpLogReader::Next() {
   record.code = static_cast<absl::StatusCode>(
       in.Number(static_cast<uint64_t>(absl::StatusCode::kUnauthenticated)));
   if (in.ok() && kind >= static_cast<uint64_t>(OpKind::kCommit) &&
-      kind <= static_cast<uint64_t>(OpKind::kFinishTransfer)) {
+      kind <= static_cast<uint64_t>(OpKind::kLoseDevice)) {
     record.kind = static_cast<OpKind>(kind);
     ReadBody(&in, &record);
     if (in.AtEnd()) return record;

@@ -172,6 +172,13 @@ void OpRecorder::WriteFinishTransfer(TransferId id, bool moved,
   Append(payload);
 }
 
+void OpRecorder::WriteLoseDevice(const absl::StatusOr<DeviceLoss>& result) {
+  std::string payload = Begin(OpKind::kLoseDevice, result.status());
+  PutVarint(result.ok() ? result->blocks.value() : 0, &payload);
+  PutIds(result.ok() ? result->sequences : std::vector<SequenceId>(), &payload);
+  Append(payload);
+}
+
 void OpRecorder::Append(absl::string_view payload) {
   log_->Append(FrameRecord(next_number_++, payload));
 }

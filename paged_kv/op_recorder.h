@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "paged_kv/cache_results.h"
 #include "paged_kv/kv_cache_options.h"
 #include "paged_kv/op_log.h"
 #include "paged_kv/step.h"
@@ -106,6 +107,9 @@ class OpRecorder {
   void FinishTransfer(TransferId id, bool moved, const absl::Status& result) {
     if (enabled()) WriteFinishTransfer(id, moved, result);
   }
+  void LoseDevice(const absl::StatusOr<DeviceLoss>& result) {
+    if (enabled()) WriteLoseDevice(result);
+  }
 
  private:
   void WriteSwapIn(absl::Span<const SequenceId> ids, uint32_t tokens,
@@ -114,6 +118,7 @@ class OpRecorder {
   void WriteWriteBack(BlockCount pages, const Transfers& result);
   void WriteFinishTransfer(TransferId id, bool moved,
                            const absl::Status& result);
+  void WriteLoseDevice(const absl::StatusOr<DeviceLoss>& result);
   void WriteCommit(absl::string_view requests,
                    absl::Span<const PlannedSequence> sequences, StepId step);
   void WriteRetire(StepId step, const absl::Status& result);

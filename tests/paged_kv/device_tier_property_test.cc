@@ -93,11 +93,15 @@ TEST_P(DeviceTierPropertyTest, NoNumberIsEverWrong) {
     all.refused += world.counts().refused;
     all.handed_off += world.counts().handed_off;
     all.fetched_for_admissions += world.counts().fetched_for_admissions;
+    all.resets += world.counts().resets;
+    all.lost_sequences += world.counts().lost_sequences;
+    all.kept_sequences += world.counts().kept_sequences;
   }
   std::printf(
       "steps %llu host, %llu device; transfers %llu up, %llu down, %llu "
       "failed; %llu copies on the device, %llu handed off, %llu fetched, %llu "
-      "calls refused\n",
+      "calls refused; %llu times the device was lost, with %llu of %llu "
+      "sequences\n",
       static_cast<unsigned long long>(all.steps_on_host),
       static_cast<unsigned long long>(all.steps_on_device),
       static_cast<unsigned long long>(all.uploads),
@@ -106,7 +110,10 @@ TEST_P(DeviceTierPropertyTest, NoNumberIsEverWrong) {
       static_cast<unsigned long long>(all.copies_on_device),
       static_cast<unsigned long long>(all.handed_off),
       static_cast<unsigned long long>(all.fetched_for_admissions),
-      static_cast<unsigned long long>(all.refused));
+      static_cast<unsigned long long>(all.refused),
+      static_cast<unsigned long long>(all.resets),
+      static_cast<unsigned long long>(all.lost_sequences),
+      static_cast<unsigned long long>(all.lost_sequences + all.kept_sequences));
   // The traffic reaches what it is meant to test.
   EXPECT_GT(all.steps_on_host, kRuns);
   EXPECT_GT(all.steps_on_device, kRuns);
@@ -114,6 +121,8 @@ TEST_P(DeviceTierPropertyTest, NoNumberIsEverWrong) {
   EXPECT_GT(all.downloads, kRuns / 2);
   EXPECT_GT(all.failed, 0u);
   EXPECT_GT(all.handed_off, 0u);
+  EXPECT_GT(all.lost_sequences, kRuns / 20);
+  EXPECT_GT(all.kept_sequences, kRuns / 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryKind, DeviceTierPropertyTest,

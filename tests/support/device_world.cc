@@ -282,6 +282,7 @@ void DeviceWorld::RunStep(Flight* flight) {
   for (uint32_t g = 0; g < flight->pages.size(); ++g) {
     for (size_t i = 0; i < flight->parts.size(); ++i) {
       const Part& part = flight->parts[i];
+      if (part.gone) continue;
       const bool on_device =
           std::count(flight->device.begin(), flight->device.end(), part.id) > 0;
       std::vector<uint64_t>& memory =
@@ -533,6 +534,78 @@ void DeviceWorld::WriteBack() {
   Take(*transfers);
 }
 
+// Whether some K/V of the sequence is on the device alone.
+bool DeviceWorld::IsLost(SequenceId id) const {
+  const auto groups = static_cast<uint32_t>(cache_->options().groups.size());
+  for (uint32_t g = 0; g < groups; ++g) {
+    const auto table = *cache_->BlockTable(id, GroupId(g));
+    std::vector<BlockResidency> residency(table.size());
+    cache_->ExportResidency(id, GroupId(g), absl::MakeSpan(residency))
+        .status()
+        .IgnoreError();
+    // Blocks behind the last token, drafts and reserve, hold nothing to lose.
+    const auto tokens =
+        static_cast<uint32_t>(sequences_.at(id.value()).tokens.size());
+    for (uint32_t i = 0; i < table.size(); ++i) {
+      if (table[i] == kNoBlock || i * BlockTokens(g) >= tokens) continue;
+      if (!residency[i].host_valid) return true;
+    }
+  }
+  return false;
+}
+
+void DeviceWorld::LoseDevice() {
+  if (moves_.empty() == false && cache_->LoseDevice().status().code() !=
+                                     absl::StatusCode::kFailedPrecondition) {
+    return Fail("the device was lost under a transfer");
+  }
+  // Steps that have run wrote what is lost now; the others never will.
+  for (Flight& flight : flights_) ForceExport(&flight);
+  while (violation_.empty() && !moves_.empty()) {
+    const bool good = Random(2) > 0 && MayMove(moves_[0].transfer);
+    FinishMove(0, good);
+  }
+  if (!violation_.empty()) return;
+  std::vector<SequenceId> expected;
+  for (const auto& [id, sequence] : sequences_) {
+    if (IsLost(SequenceId(id))) expected.push_back(SequenceId(id));
+  }
+  auto loss = cache_->LoseDevice();
+  if (!loss.ok()) return Fail(loss.status().ToString());
+  Note(absl::StrCat("lose the device: ", loss->sequences.size(), " sequences, ",
+                    loss->blocks.value(), " blocks"));
+  ++counts_.resets;
+  counts_.lost_sequences += expected.size();
+  std::sort(loss->sequences.begin(), loss->sequences.end());
+  if (loss->sequences != expected) {
+    return Fail(absl::StrCat(loss->sequences.size(),
+                             " sequences are named as lost, ", expected.size(),
+                             " have lost K/V"));
+  }
+  for (Memory::value_type& pool : device_) {
+    std::fill(pool.begin(), pool.end(), kPoison);
+  }
+  for (Flight& flight : flights_) {
+    for (Part& part : flight.parts) {
+      part.freed |=
+          std::binary_search(expected.begin(), expected.end(), part.id);
+      part.gone |=
+          std::count(flight.device.begin(), flight.device.end(), part.id) > 0;
+      if (part.gone && !part.freed) {
+        return Fail("a step on the device outlives it");
+      }
+    }
+  }
+  for (SequenceId id : expected) sequences_.erase(id.value());
+  counts_.kept_sequences += sequences_.size();
+  for (auto& [id, sequence] : sequences_) sequence.on_device = false;
+  for (const DevicePoolStats& pool : cache_->Stats().device_pools) {
+    if (pool.free + pool.quarantined != pool.capacity) {
+      return Fail("pages are left on a device that was lost");
+    }
+  }
+}
+
 // ---- Driving and checking ----
 
 bool DeviceWorld::Step() {
@@ -558,6 +631,8 @@ bool DeviceWorld::Step() {
     SwapOut();
   } else if (kind < 84) {
     WriteBack();
+  } else if (kind < 85 && Random(4) == 0) {
+    LoseDevice();
   } else {
     FinishSome();
   }
@@ -580,6 +655,7 @@ void DeviceWorld::CheckAll() {
   for (const Flight& flight : flights_) {
     for (size_t i = 0; flight.exported && i < flight.parts.size(); ++i) {
       const Part& part = flight.parts[i];
+      if (part.gone) continue;
       for (uint32_t g = 0; g < flight.pages.size(); ++g) {
         ReadBack(flight, g, i, Settled(part.id, g, part.first + part.tokens));
       }

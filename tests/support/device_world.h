@@ -41,6 +41,7 @@ class DeviceWorld {
     uint64_t uploads = 0, downloads = 0, failed = 0;
     uint64_t copies_on_device = 0, refused = 0, handed_off = 0;
     uint64_t fetched_for_admissions = 0;
+    uint64_t resets = 0, lost_sequences = 0, kept_sequences = 0;
   };
   const Counts& counts() const { return counts_; }
 
@@ -56,6 +57,7 @@ class DeviceWorld {
     uint32_t tokens = 0;          // new ones
     std::vector<TokenId> values;  // all, up to the step's end
     bool freed = false;
+    bool gone = false;  // ran, or was to run, on a device that was lost
   };
   struct Flight {
     StepId id;
@@ -108,6 +110,9 @@ class DeviceWorld {
   void SwapIn();
   void SwapOut();
   void WriteBack();
+  // The device is reset: its memory holds nothing of use.
+  void LoseDevice();
+  bool IsLost(SequenceId id) const;
   void Take(absl::Span<const TierTransfer> transfers);
   void MoveSome(Move* move);
   bool MayMove(const TierTransfer& transfer) const;

@@ -77,6 +77,7 @@ Outcome Apply(const OpRecord& record, LockstepCache* cache) {
     case OpKind::kSwapIn:
     case OpKind::kSwapOut:
     case OpKind::kWriteBack:
+    case OpKind::kLoseDevice:
       return {StatusCode::kFailedPrecondition};
     case OpKind::kFinishTransfer:
       return {StatusCode::kNotFound};
