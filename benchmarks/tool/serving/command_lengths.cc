@@ -17,6 +17,7 @@
 #include "benchmarks/tool/random.h"
 #include "benchmarks/tool/serving/interrupt.h"
 #include "benchmarks/tool/serving/lengths.h"
+#include "benchmarks/tool/serving/lengths_compare.h"
 #include "benchmarks/tool/serving/model_shapes.h"
 #include "benchmarks/tool/table.h"
 #include "docs/examples/llm/engine/random_model.h"
@@ -41,7 +42,9 @@ constexpr char kDetails[] =
     "  pagedkv lengths --plot=lengths.svg\n"
     "  pagedkv lengths --shape=qwen2.5-7b --layers=2 --batch=1 "
     "--output_tokens=20\n"
-    "  pagedkv lengths --lengths=512,1024,2048,4096 --repeats= --json";
+    "  pagedkv lengths --lengths=512,1024,2048,4096 --repeats= --json\n"
+    "  pagedkv lengths --compare --lengths=128,256,512,1024,2048 "
+    "--plot=compare.png";
 
 constexpr char kSentence[] =
     "The quick brown fox jumps over the lazy dog while the river runs to the "
@@ -68,6 +71,16 @@ class LengthsCommand : public Command {
               "Prompt tokens computed per step at most")
         ->group("Serving");
     kv_.AddTo(app);
+    app.add_flag("--compare", compare_,
+                 "Instead: decoding with and without the cache, naive and "
+                 "flash prefill, three ways of batching")
+        ->group("Comparison");
+    AddNumber(app, "--compare_tokens", &compare_tokens_, 1, 1024,
+              "Tokens to decode with and without the cache")
+        ->group("Comparison");
+    AddNumber(app, "--compare_requests", &compare_requests_, 1, 10'000,
+              "Requests to serve by each way of batching")
+        ->group("Comparison");
     AddText(app, "--plot", &plot_path_, "FILE.svg|FILE.png",
             "Draw both curves (needs gnuplot)")
         ->group("Output");
@@ -80,6 +93,7 @@ class LengthsCommand : public Command {
     }
     PAGED_KV_ASSIGN_OR_RETURN(LoadedModel model, Load());
     options_.cache = kv_.options;
+    if (compare_) return RunCompare(streams, model);
     PAGED_KV_ASSIGN_OR_RETURN(const std::vector<LengthsCase> cases,
                               Cases(model));
     LengthsResult result;
@@ -209,6 +223,32 @@ class LengthsCommand : public Command {
     return length;
   }
 
+  absl::StatusOr<int> RunCompare(ToolStreams& streams,
+                                 LoadedModel& model) const {
+    const InterruptGuard interrupt;
+    CompareOptions options;
+    options.lengths = options_;
+    options.tokens = lengths_;
+    options.generated = compare_tokens_;
+    options.requests = compare_requests_;
+    options.seed = common_.seed;
+    Progress progress(common_.ProgressStream(streams));
+    PAGED_KV_ASSIGN_OR_RETURN(
+        const CompareResult result,
+        Compare(
+            model, options, [&] { return interrupt.interrupted(); },
+            [&](const std::string& what) { progress.Start(what); }));
+    if (common_.json) {
+      streams.out << CompareJson(result, common_.seed).dump(2) << "\n";
+    } else {
+      streams.out << CompareText(result);
+    }
+    if (!plot_path_.empty() && !result.interrupted) {
+      PAGED_KV_RETURN_IF_ERROR(WritePlot(ComparePlot(result), plot_path_));
+    }
+    return kExitOk;
+  }
+
   absl::Status Measure(ToolStreams& streams, LoadedModel& model,
                        const std::vector<LengthsCase>& cases,
                        LengthsResult* result) const {
@@ -250,6 +290,9 @@ class LengthsCommand : public Command {
   uint32_t max_row_tokens_ = 16384;
   std::string shape_;
   uint32_t layers_ = 0;
+  bool compare_ = false;
+  uint32_t compare_tokens_ = 4;
+  uint32_t compare_requests_ = 32;
   std::string plot_path_;
 };
 

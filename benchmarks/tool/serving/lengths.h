@@ -51,7 +51,8 @@ struct LengthsRow {
   PhaseTimes prefill;  // until the first token of all
   PhaseTimes decode;   // of the others
   double detokenize_s = 0;
-  uint64_t kv_bytes = 0;  // of the batch, at the end
+  std::vector<TokenId> outputs;  // step by step, [output_tokens, batch]
+  uint64_t kv_bytes = 0;         // of the batch, at the end
   uint64_t step_read_bytes =
       0;  // weights and mean K/V that a decode step reads
 

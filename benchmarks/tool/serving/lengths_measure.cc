@@ -192,9 +192,10 @@ absl::StatusOr<LengthsRow> MeasureLength(
     if (interrupted()) return absl::CancelledError("interrupted");
     PAGED_KV_RETURN_IF_ERROR(run.DecodeStep(&row.decode));
   }
+  row.outputs = run.outputs();
   if (model.tokenizer != nullptr) {
     const TimePoint begin = Now();
-    model.tokenizer->Decode(run.outputs(), /*at_start=*/false);
+    model.tokenizer->Decode(row.outputs, /*at_start=*/false);
     row.detokenize_s = SecondsSince(begin);
   }
   const BlockShape shape = llm::CacheShape(model.config(), options.cache.dtype,
