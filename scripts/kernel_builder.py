@@ -80,7 +80,9 @@ class KernelBuilder:
     def _commands(self, sources):
         for source in sources:
             name = source.name.replace(".", "_")
-            compile_it = self.compiler + ["-c", str(source)]
+            # A path that is the same in every tree, for ccache's sake.
+            compile_it = self.compiler + ["-c",
+                                          str(source.relative_to(self.tree))]
             yield compile_it + [f"-I{self.headers}", "-o", f"{name}.o"]
             if source.suffix == ".cpp":
                 yield compile_it + [

@@ -44,6 +44,12 @@ class MoveKernelsErrorsTest : public KernelBuildsTest {
   template <typename Item>
   void ExpectCodes(KernelId kernel, const Item& good,
                    const std::vector<BadItem<Item>>& bad_items) {
+    ExpectCodes(kernel, good, bad_items, good);
+  }
+  template <typename Item>
+  void ExpectCodes(KernelId kernel, const Item& good,
+                   const std::vector<BadItem<Item>>& bad_items,
+                   const Item& last) {
     for (const BadItem<Item>& bad : bad_items) {
       SCOPED_TRACE(bad.name);
       CardMemory work(4 * kBeatBytes);
@@ -56,7 +62,7 @@ class MoveKernelsErrorsTest : public KernelBuildsTest {
       work.Set(1, item);
       bad.spoil(&item);
       work.Set(2, item);
-      work.Set(3, good);
+      work.Set(3, last);
       status_.Set(0, KernelStatus{});
       ASSERT_TRUE(RunKernel(build(), kernel, Arguments(kernel, &work)).ok());
       const KernelStatus status = status_.Get<KernelStatus>(0);
@@ -235,6 +241,8 @@ TEST_P(MoveKernelsErrorsTest, AScaleThatIsNotFiniteOrNotAbove0) {
   good.num_slices = 2;
   good.slice_stride_beats = slice_;
   good.first_slot = 3;  // a tile is read, and dropped
+  AppendItem last = good;
+  last.page = 3;
   // The second item has rows of its own; its second slice's last token is bad.
   const uint32_t bad_source = 4 * token_beats_;
   const size_t scales = (size_t{bad_source} + 4 * token_beats_ - 1) * 16;
@@ -245,14 +253,15 @@ TEST_P(MoveKernelsErrorsTest, AScaleThatIsNotFiniteOrNotAbove0) {
       SCOPED_TRACE(testing::Message() << bits << " " << which);
       std::memcpy(kv_.data(), before.data(), kv_.size());
       source_.Set(scales + which, bits);
-      ExpectCodes<AppendItem>(
-          KernelId::kKvAppend, good,
-          {{"scale", KernelError::kBadScale, bits, [=](AppendItem* i) {
-              i->page = 2;
-              i->source_beat = bad_source;
-            }}});
+      ExpectCodes<AppendItem>(KernelId::kKvAppend, good,
+                              {{"scale", KernelError::kBadScale, bits,
+                                [=](AppendItem* i) {
+                                  i->page = 2;
+                                  i->source_beat = bad_source;
+                                }}},
+                              last);
       source_.Set(scales + which, 1.0f);
-      // The good item is there; nothing outside the two was touched.
+      // The first item is there; no page but its own and the second's changed.
       EXPECT_EQ(kv_.Get<float>(ScaleByte(0, 3) / 4), 1.0f);
       const size_t page_bytes = size_t{stride_} * kBeatBytes;
       for (const size_t page : {size_t{1}, size_t{3}}) {
