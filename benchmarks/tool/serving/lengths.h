@@ -16,6 +16,7 @@
 #include "benchmarks/tool/plot.h"
 #include "benchmarks/tool/serving/curve_fit.h"
 #include "benchmarks/tool/serving/model_flags.h"
+#include "docs/examples/llm/engine/serving_engine.h"
 #include "docs/examples/llm/engine/stage_times.h"
 #include "nlohmann/json.hpp"
 
@@ -33,7 +34,8 @@ struct LengthsCase {
 struct LengthsOptions {
   llm::ModelCacheOptions cache;
   uint32_t output_tokens = 100;
-  uint32_t step_tokens = 512;  // a chunk of prefill, over the whole batch
+  uint32_t step_tokens = 512;       // a chunk of prefill, over the whole batch
+  llm::AttentionFactory attention;  // empty: the processor's kernels
 };
 
 // Where the time of a phase went.

@@ -59,10 +59,14 @@ class BatchRun {
     }
     PAGED_KV_ASSIGN_OR_RETURN(cache_,
                               llm::MakeModelCache(model_.config(), cache));
-    PAGED_KV_ASSIGN_OR_RETURN(const attention::KvPages pages,
-                              llm::PagesOf(*cache_));
-    attention_ = llm::MakeCpuAttention(pages, model_.config().heads,
-                                       model_.threads.get());
+    const uint32_t heads = model_.config().heads;
+    if (options_.attention) {
+      PAGED_KV_ASSIGN_OR_RETURN(attention_, options_.attention(*cache_, heads));
+    } else {
+      PAGED_KV_ASSIGN_OR_RETURN(const attention::KvPages pages,
+                                llm::PagesOf(*cache_));
+      attention_ = llm::MakeCpuAttention(pages, heads, model_.threads.get());
+    }
     runner_ = std::make_unique<llm::StepRunner>(
         cache_.get(), model_.model.get(), attention_.get());
     return absl::OkStatus();
