@@ -80,12 +80,7 @@ absl::StatusOr<std::unique_ptr<ServingEngine>> ServingEngine::Create(
 
 absl::Status ServingEngine::Submit(const EngineRequest& request) {
   PAGED_KV_RETURN_IF_ERROR(Validate(request.sampling));
-  for (const TokenId token : request.prompt) {
-    if (token < 0 || static_cast<uint32_t>(token) >= model_->config().vocab) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "token ", token, " is not one of ", model_->config().vocab));
-    }
-  }
+  PAGED_KV_RETURN_IF_ERROR(CheckTokens(request.prompt));
   GenerationRequest generation;
   generation.id = request.id;
   generation.prompt = request.prompt;
@@ -97,6 +92,29 @@ absl::Status ServingEngine::Submit(const EngineRequest& request) {
   requests_[request.id] = {request.sampling,
                            static_cast<uint32_t>(request.prompt.size())};
   return absl::OkStatus();
+}
+
+absl::Status ServingEngine::CheckTokens(
+    absl::Span<const TokenId> tokens) const {
+  for (const TokenId token : tokens) {
+    if (token < 0 || static_cast<uint32_t>(token) >= model_->config().vocab) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "token ", token, " is not one of ", model_->config().vocab));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BeamResult> ServingEngine::SearchBeams(
+    const BeamRequest& request) {
+  PAGED_KV_RETURN_IF_ERROR(CheckTokens(request.prompt));
+  const uint32_t most = cache_->options().max_sequences;
+  if (request.beams > most) {
+    return absl::OutOfRangeError(absl::StrCat(
+        request.beams, " beams, but the cache holds ", most, " sequences"));
+  }
+  BeamSearch search(cache_.get(), &runner_, model_->config().vocab, &times_);
+  return search.Run(request);
 }
 
 bool ServingEngine::Idle() const {

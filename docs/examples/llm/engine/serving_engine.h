@@ -24,6 +24,8 @@
 #include "absl/types/span.h"
 #include "attention/parallel_for.h"
 #include "docs/examples/llm/engine/attention_backend.h"
+#include "docs/examples/llm/engine/beam_search.h"
+#include "docs/examples/llm/engine/engine_times.h"
 #include "docs/examples/llm/engine/model_cache.h"
 #include "docs/examples/llm/engine/sampling.h"
 #include "docs/examples/llm/engine/step_runner.h"
@@ -65,20 +67,6 @@ struct EmittedToken {
   TokenId token = 0;
 };
 
-// Where the time of all steps went; the forward pass: Transformer::times().
-struct EngineTimes {
-  uint64_t steps = 0;
-  double schedule_s = 0;  // Schedule() and Complete()
-  double tables_s = 0;    // slots and page tables
-  double forward_s = 0;
-  double sample_s = 0;
-  double draft_s = 0;  // guessing what comes next
-
-  double Total() const {
-    return schedule_s + tables_s + forward_s + sample_s + draft_s;
-  }
-};
-
 // Serves many requests with one model: a KvCacheManager, a BatchScheduler, the
 // forward pass and a sampler. What a request is answered does not depend on
 // what is served beside it, but for the rounding of attention.
@@ -99,6 +87,12 @@ class ServingEngine {
 
   // Nothing waits or runs.
   bool Idle() const;
+
+  // Searches for the most likely continuations of one prompt, beside what is
+  // served: to its end, with steps of its own, and with what the pool has left.
+  // Errors: BeamSearch::Run(); InvalidArgument for a token outside the
+  // vocabulary; OutOfRange if the beams would not fit.
+  absl::StatusOr<BeamResult> SearchBeams(const BeamRequest& request);
 
   // One step of whatever can run. The tokens that it sampled are valid until
   // the next call; none if prompts were not done or nothing is there to do. On
@@ -126,6 +120,7 @@ class ServingEngine {
   ServingEngine(Transformer* model, std::unique_ptr<KvCacheManager> cache,
                 std::unique_ptr<AttentionBackend> attention);
 
+  absl::Status CheckTokens(absl::Span<const TokenId> tokens) const;
   absl::StatusOr<absl::Span<const float>> RunItems(const ScheduledStep& step);
   void Sample(const ScheduledStep& step, absl::Span<const float> logits);
   absl::Span<const float> SampleItem(const WorkItem& item,
