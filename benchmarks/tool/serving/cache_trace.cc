@@ -87,7 +87,7 @@ std::string CacheTraceStep(const llm::ServingEngine& engine) {
   const PoolStats& pool = stats.pools[0];
   uint64_t computed = 0;
   for (const WorkItem& item : engine.last_items()) {
-    computed += item.new_tokens.value();
+    computed += item.new_tokens.value() + item.drafts.size();
   }
   std::string text = absl::StrFormat(
       "step %d: %d tokens computed, %s slices of K or V written; blocks: %d "
@@ -97,10 +97,13 @@ std::string CacheTraceStep(const llm::ServingEngine& engine) {
       pool.cached.value(), pool.free.value(), pool.slots.live, pool.slots.tail);
   for (const WorkItem& item : engine.last_items()) {
     absl::StrAppendFormat(
-        &text, "  request %d.%d %s position %s -> %s\n    blocks %s\n",
+        &text, "  request %d.%d %s position %s%s -> %s\n    blocks %s\n",
         item.request.value(), item.sample,
         item.new_tokens.value() > 1 ? "prefill" : "decode ",
         Range(item.first_new.value(), item.new_tokens.value()),
+        item.drafts.empty()
+            ? ""
+            : absl::StrCat(" and ", item.drafts.size(), " drafts"),
         SlotsText(cache, item, shape.block_tokens),
         BlockTableText(cache, item.sequence));
   }

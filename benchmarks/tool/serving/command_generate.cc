@@ -35,7 +35,8 @@ constexpr char kDetails[] =
     "  pagedkv generate --chat --prompt='Why is the sky blue?' --stats\n"
     "  pagedkv generate --model=stories260K.bin --prompt='Once' \\\n"
     "      --temperature=0.8 --n=3 --seed=7\n"
-    "  pagedkv generate --prompt='One, two,' --max_tokens=4 --trace_cache";
+    "  pagedkv generate --prompt='One, two,' --max_tokens=4 --trace_cache\n"
+    "  pagedkv generate --prompt='a b c a b c' --speculate --stats";
 
 const char* ReasonText(FinishReason reason) {
   return reason == FinishReason::kStopToken ? "end" : FinishReasonName(reason);
@@ -92,12 +93,7 @@ class GenerateCommand : public Command {
                  "Go on behind the token that ends a text")
         ->group("Generation");
     kv_.AddTo(app);
-    AddNumber(app, "--batch", &options_.batch, 1, 1024,
-              "Sequences that run at once")
-        ->group("KV cache");
-    AddNumber(app, "--step_tokens", &options_.step_tokens, 1, 1u << 20,
-              "Tokens computed per step at most")
-        ->group("KV cache");
+    AddBatchFlags(app, "Serving", &options_);
     app.add_flag("--stats", stats_, "Show times, cache and memory at the end")
         ->group("Output");
     app.add_flag("--trace_cache", trace_cache_,

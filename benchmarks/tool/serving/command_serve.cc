@@ -63,12 +63,7 @@ class ServeCommand : public Command {
               "One after the other, batch after batch, or joining and leaving "
               "at every step")
         ->group("Serving");
-    AddNumber(app, "--batch", &options_.batch, 1, 1024,
-              "Requests that run at once")
-        ->group("Serving");
-    AddNumber(app, "--step_tokens", &options_.step_tokens, 1, 1u << 20,
-              "Tokens computed per step at most")
-        ->group("Serving");
+    AddBatchFlags(app, "Serving", &options_);
     app.add_flag_callback(
            "--no_prefix_sharing",
            [this] { kv_.options.prefix_caching = false; },

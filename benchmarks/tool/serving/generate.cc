@@ -69,38 +69,25 @@ GeneratedPrompt ResultOf(const LoadedModel& model, const Prompt& prompt,
   return result;
 }
 
-}  // namespace
-
-llm::EngineOptions EngineOptionsFor(const llm::ModelConfig& config,
-                                    absl::Span<const Prompt> prompts,
-                                    const GenerateOptions& options) {
-  uint32_t longest = 1;
+llm::EngineOptions EngineOptionsOf(const llm::ModelConfig& config,
+                                   absl::Span<const Prompt> prompts,
+                                   const GenerateOptions& options) {
+  BatchLoad load;
   for (const Prompt& prompt : prompts) {
-    longest =
-        std::max(longest, static_cast<uint32_t>(prompt.tokens.size()) +
-                              OutputTokens(prompt, options.max_tokens, config));
+    load.longest = std::max(
+        load.longest, static_cast<uint32_t>(prompt.tokens.size()) +
+                          OutputTokens(prompt, options.max_tokens, config));
   }
-  llm::EngineOptions engine;
-  engine.cache = options.cache;
-  engine.cache.max_tokens = longest;
-  // A sample beyond the batch waits for its turn.
-  engine.scheduler.max_batch_sequences = options.batch;
-  engine.scheduler.max_batch_tokens =
-      std::max(options.step_tokens, options.batch);
+  load.sequences = uint64_t{options.samples} * prompts.size();
+  load.requests = static_cast<uint32_t>(prompts.size());
+  llm::EngineOptions engine = EngineOptionsFor(options, load);
   // Prompts that are given together are likely to begin alike, and nobody
   // minds a step's wait.
   engine.scheduler.prefix_wait_min_tokens = engine.cache.block_tokens;
-  engine.scheduler.max_requests =
-      std::max<uint32_t>(static_cast<uint32_t>(prompts.size()), 1);
-  if (engine.cache.blocks == 0) {
-    const uint64_t sequences = std::min<uint64_t>(
-        options.batch, uint64_t{options.samples} * prompts.size());
-    const uint64_t blocks =
-        (longest + engine.cache.block_tokens - 1) / engine.cache.block_tokens;
-    engine.cache.blocks = static_cast<uint32_t>(sequences * blocks);
-  }
   return engine;
 }
+
+}  // namespace
 
 absl::StatusOr<GenerateResult> Generate(LoadedModel& model,
                                         absl::Span<const Prompt> prompts,
@@ -109,7 +96,7 @@ absl::StatusOr<GenerateResult> Generate(LoadedModel& model,
   PAGED_KV_ASSIGN_OR_RETURN(
       const std::unique_ptr<llm::ServingEngine> engine,
       llm::ServingEngine::Create(
-          model.model.get(), EngineOptionsFor(model.config(), prompts, options),
+          model.model.get(), EngineOptionsOf(model.config(), prompts, options),
           model.threads.get()));
   ServingMeter meter(engine.get());
   PAGED_KV_RETURN_IF_ERROR(

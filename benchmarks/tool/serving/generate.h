@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "benchmarks/tool/serving/batch_options.h"
 #include "benchmarks/tool/serving/model_flags.h"
 #include "benchmarks/tool/serving/prompts.h"
 #include "benchmarks/tool/serving/serving_stats.h"
@@ -20,14 +21,11 @@
 
 namespace paged_kv::tool {
 
-struct GenerateOptions {
-  llm::ModelCacheOptions cache;
+struct GenerateOptions : BatchOptions {
   llm::SamplingOptions sampling;
   uint32_t max_tokens = 128;
   uint32_t samples = 1;
   bool ignore_end = false;  // go on behind the model's end tokens
-  uint32_t batch = 16;      // sequences at once
-  uint32_t step_tokens = 512;
 };
 
 // One continuation of a prompt.
@@ -58,12 +56,6 @@ struct GenerateHooks {
   // Asked before each step; true cancels all that is not done.
   std::function<bool()> interrupted;
 };
-
-// The engine's options for these prompts: a pool that holds all that runs at
-// once, where none was asked for.
-llm::EngineOptions EngineOptionsFor(const llm::ModelConfig& config,
-                                    absl::Span<const Prompt> prompts,
-                                    const GenerateOptions& options);
 
 // Serves all prompts together and returns their continuations, each as long as
 // max_tokens and the model's context allow. The request ids are the prompts'

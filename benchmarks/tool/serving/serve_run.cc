@@ -27,24 +27,17 @@ uint32_t OutputTokens(const ServeRequest& request,
       config.max_context - static_cast<uint32_t>(request.prompt.tokens.size()));
 }
 
-llm::EngineOptions EngineOptionsFor(const llm::ModelConfig& config,
-                                    absl::Span<const ServeRequest> requests,
-                                    const ServeOptions& options) {
-  uint32_t longest = 1;
+BatchLoad LoadOf(const llm::ModelConfig& config,
+                 absl::Span<const ServeRequest> requests) {
+  BatchLoad load;
   for (const ServeRequest& request : requests) {
-    longest =
-        std::max(longest, static_cast<uint32_t>(request.prompt.tokens.size()) +
-                              OutputTokens(request, config));
+    load.longest = std::max(
+        load.longest, static_cast<uint32_t>(request.prompt.tokens.size()) +
+                          OutputTokens(request, config));
   }
-  llm::EngineOptions engine;
-  engine.cache = options.cache;
-  engine.cache.max_tokens = longest;
-  engine.scheduler.max_batch_sequences = options.batch;
-  engine.scheduler.max_batch_tokens =
-      std::max(options.step_tokens, options.batch);
-  engine.scheduler.max_requests =
-      std::max<uint32_t>(1, static_cast<uint32_t>(requests.size()));
-  return engine;
+  load.sequences = requests.size();
+  load.requests = static_cast<uint32_t>(requests.size());
+  return load;
 }
 
 class Server {
@@ -66,10 +59,11 @@ class Server {
       const std::function<bool()>& interrupted,
       const std::function<void(uint64_t)>& progress) {
     PAGED_KV_ASSIGN_OR_RETURN(
-        engine_, llm::ServingEngine::Create(
-                     model_.model.get(),
-                     EngineOptionsFor(model_.config(), requests_, options_),
-                     model_.threads.get()));
+        engine_,
+        llm::ServingEngine::Create(
+            model_.model.get(),
+            EngineOptionsFor(options_, LoadOf(model_.config(), requests_)),
+            model_.threads.get()));
     ServingMeter meter(engine_.get());
     start_ = std::chrono::steady_clock::now();
     while (next_ < requests_.size() || !engine_->Idle()) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "benchmarks/tool/serving/batch_options.h"
 #include "benchmarks/tool/serving/model_flags.h"
 #include "benchmarks/tool/serving/serve_request.h"
 #include "benchmarks/tool/serving/serving_stats.h"
@@ -29,11 +30,8 @@ const char* BatchingName(Batching batching);
 // InvalidArgument lists the names.
 absl::StatusOr<Batching> ParseBatching(absl::string_view name);
 
-struct ServeOptions {
-  llm::ModelCacheOptions cache;  // blocks 0: what `batch` of them need
+struct ServeOptions : BatchOptions {
   Batching batching = Batching::kDynamic;
-  uint32_t batch = 16;
-  uint32_t step_tokens = 512;
 };
 
 // Times are seconds since the start.

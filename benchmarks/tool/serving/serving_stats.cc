@@ -37,6 +37,11 @@ double ServingStats::OverheadShare() const {
   return Ratio(engine.schedule_s + engine.tables_s, engine.Total());
 }
 
+double ServingStats::AcceptedShare() const {
+  return Ratio(static_cast<double>(scheduler.accepted_tokens),
+               static_cast<double>(scheduler.drafted_tokens));
+}
+
 ServingMeter::ServingMeter(const llm::ServingEngine* engine)
     : engine_(engine),
       forward_before_(engine->model().times()),
@@ -94,7 +99,8 @@ std::string ServingStatsText(const ServingStats& stats) {
                   ", logits ", share(stats.forward.output_s), ", attention ",
                   share(stats.forward.attention_s), ", norms and others ",
                   share(stats.forward.other_s + stats.forward.embedding_s),
-                  ", sampling ", share(stats.engine.sample_s),
+                  ", sampling ",
+                  share(stats.engine.sample_s + stats.engine.draft_s),
                   ", scheduler, manager and page tables ",
                   Percent(stats.OverheadShare(), 2), "\n");
   absl::StrAppend(&text, "cache: ", Grouped(stats.cache.hit_tokens), " of ",
@@ -104,6 +110,16 @@ std::string ServingStatsText(const ServingStats& stats) {
                   Grouped(stats.cache.blocks_evicted), " evicted, ",
                   Grouped(stats.cache.blocks_copied), " copied on write; ",
                   Grouped(stats.scheduler.preemptions), " preemptions\n");
+  if (stats.scheduler.drafted_tokens > 0) {
+    absl::StrAppend(
+        &text, "speculation: ", Grouped(stats.scheduler.accepted_tokens),
+        " of ", Grouped(stats.scheduler.drafted_tokens),
+        " draft tokens right (", Percent(stats.AcceptedShare(), 1), "), ",
+        Percent(Ratio(static_cast<double>(stats.scheduler.accepted_tokens),
+                      static_cast<double>(stats.scheduler.output_tokens)),
+                1),
+        " of the output\n");
+  }
   absl::StrAppend(&text, "memory: weights ", BytesText(stats.weight_bytes),
                   ", KV cache at most ",
                   BytesText(stats.peak_blocks * stats.block_bytes), " (",
@@ -133,7 +149,8 @@ nlohmann::ordered_json ServingStatsJson(const ServingStats& stats) {
             {"attention", stats.forward.attention_s},
             {"logits", stats.forward.output_s},
             {"other", stats.forward.other_s},
-            {"sample", stats.engine.sample_s}}},
+            {"sample", stats.engine.sample_s},
+            {"draft", stats.engine.draft_s}}},
           {"overhead_share", stats.OverheadShare()},
           {"cache",
            {{"prompt_tokens", stats.cache.prompt_tokens},
@@ -145,6 +162,10 @@ nlohmann::ordered_json ServingStatsJson(const ServingStats& stats) {
             {"blocks_copied", stats.cache.blocks_copied},
             {"kv_bytes_per_token", stats.kv_bytes_per_token}}},
           {"preemptions", stats.scheduler.preemptions},
+          {"speculation",
+           {{"draft_tokens", stats.scheduler.drafted_tokens},
+            {"accepted_tokens", stats.scheduler.accepted_tokens},
+            {"accepted_share", stats.AcceptedShare()}}},
           {"memory",
            {{"weight_bytes", stats.weight_bytes},
             {"step_weight_bytes", stats.step_weight_bytes},

@@ -38,6 +38,8 @@ struct ServingStats {
   uint64_t PartsBytes() const;
   // Scheduler, manager and page tables of all that a step takes.
   double OverheadShare() const;
+  // Right ones of the drafts that decodes checked.
+  double AcceptedShare() const;
 };
 
 // Follows an engine from construction on.

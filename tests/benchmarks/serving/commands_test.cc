@@ -93,6 +93,35 @@ TEST_F(ModelCommandsTest, GenerateServesPromptsAndSamplesTogether) {
   }
 }
 
+// The golden story repeats little; a text that quotes itself shows what drafts
+// are for.
+TEST_F(ModelCommandsTest, SpeculationChangesTheStepsAndNothingElse) {
+  const std::string repeated =
+      "--prompt=The dog saw the cat. The dog saw the cat. The dog saw";
+  for (const std::string& prompt : {std::string("--prompt="), repeated}) {
+    const auto run = [&](std::vector<std::string> more) {
+      more.insert(more.end(),
+                  {prompt, "--max_tokens=120", "--json", "--kv_dtype=f32"});
+      return JsonOf(Model("generate", more));
+    };
+    const nlohmann::json plain = run({});
+    EXPECT_EQ(plain["stats"]["speculation"]["draft_tokens"], 0);
+    for (const char* flag : {"--speculate", "--speculate=1", "--speculate=9"}) {
+      const nlohmann::json drafting = run({flag});
+      EXPECT_EQ(drafting["prompts"][0]["samples"],
+                plain["prompts"][0]["samples"])
+          << flag;
+      const auto& stats = drafting["stats"]["speculation"];
+      EXPECT_GT(stats["accepted_tokens"], 0) << flag;
+      EXPECT_GE(stats["draft_tokens"], stats["accepted_tokens"]);
+      EXPECT_LT(drafting["stats"]["steps"], plain["stats"]["steps"]) << flag;
+    }
+  }
+  const Invocation shown = Model(
+      "generate", {repeated, "--max_tokens=60", "--speculate", "--stats"});
+  EXPECT_TRUE(absl::StrContains(shown.out, "draft tokens right")) << shown.out;
+}
+
 TEST_F(ModelCommandsTest, TraceShowsHowTheCacheGrows) {
   const Invocation outcome =
       Model("generate", {"--prompt=Once upon a time", "--max_tokens=3",
@@ -160,6 +189,8 @@ TEST_F(ModelCommandsTest, BadInputIsOneLineAndExitCodeTwo) {
       {"generate", "--model=" + model_, "--prompt=x", "--system=y"},
       {"generate", "--model=" + model_, "--prompt=x", "--temperature=-1"},
       {"generate", "--model=" + model_, "--prompt=x", "--top_p=0"},
+      {"generate", "--model=" + model_, "--prompt=x", "--speculate=65"},
+      {"serve", "--model=" + model_, "--speculate=some"},
       {"generate", "--model=" + model_, "--prompt=x", "--kv_dtype=f8"},
       {"generate", "--model=" + model_, "--prompt=x", "--pool_blocks=1",
        "--max_tokens=100"},

@@ -58,6 +58,27 @@ TEST(ServeRunTest, EveryWayOfBatchingGivesTheSameAnswers) {
   EXPECT_GT(results[1].stats.engine.steps, results[2].stats.engine.steps);
 }
 
+TEST(ServeRunTest, SpeculationGivesTheSameAnswersInFewerSteps) {
+  LoadedModel model = TinyModel();
+  const ServeRequests requests = Requests(model);
+  std::vector<ServeResult> results;
+  for (const uint32_t drafts : {0u, 5u}) {
+    ServeOptions options;
+    options.cache.dtype = DType::kF32;
+    options.batch = 2;
+    options.draft_tokens = drafts;
+    auto result = Serve(model, requests.requests, options, {}, {});
+    ASSERT_TRUE(result.ok()) << result.status();
+    results.push_back(*std::move(result));
+  }
+  for (size_t i = 0; i < requests.requests.size(); ++i) {
+    EXPECT_EQ(results[0].requests[i].output, results[1].requests[i].output);
+  }
+  EXPECT_LT(results[1].stats.engine.steps, results[0].stats.engine.steps);
+  EXPECT_GT(results[1].stats.AcceptedShare(), 0);
+  EXPECT_EQ(results[0].stats.scheduler.drafted_tokens, 0u);
+}
+
 TEST(ServeRunTest, OneThatNeverFitsDoesNotStopTheOthers) {
   LoadedModel model = TinyModel();
   ServeRequests requests = Requests(model);
