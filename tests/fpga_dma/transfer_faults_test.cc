@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "fpga_dma/kernels/kernel_abi.h"
+#include "fpga_dma/transfers/scatter_list.h"
 #include "fpga_dma/transfers/transfer_order.h"
 #include "gtest/gtest.h"
 #include "tests/fpga_dma/transfer_rig.h"
@@ -192,6 +194,43 @@ TEST(TransferFaultsTest, AnUploadOfBeforeAResetDoesNotCount) {
   EXPECT_GT(lost, 3u);
 }
 
+// A reset that comes when operations have ended and the queue has not seen it.
+TEST(TransferFaultsTest, AResetBehindTheLastOperationIsNoticed) {
+  for (int pumps = 1; pumps <= 3; ++pumps) {
+    for (const bool up : {true, false}) {
+      SCOPED_TRACE(absl::StrCat(pumps, up ? ", upload" : ", download"));
+      RigOptions options = Options();
+      options.stripes = 1;
+      TransferRig rig(options);
+      const LayerRange all = rig.AllLayers();
+      ASSERT_TRUE(rig.Move({Up(1, 4, all)}).status.ok());
+      const auto id = rig.queue().Submit(
+          {{up ? Up(2, 9, all) : Down(4, 2, all)}}, TransferPriority::kDecode);
+      ASSERT_TRUE(id.ok());
+      // Each waits for one operation, and then starts the next.
+      for (int i = 1; i < pumps; ++i) {
+        rig.queue().Advance(absl::InfiniteFuture());
+      }
+      rig.queue().Advance(absl::InfinitePast());
+      rig.tracker().Pump(absl::InfiniteFuture());
+      ASSERT_TRUE(rig.tracker().Reset("a test").ok());
+      (void)rig.queue().Wait(*id, absl::InfiniteFuture());
+      const auto result = rig.queue().TakeResult();
+      ASSERT_TRUE(result.has_value());
+      if (up && result->status.ok() &&
+          result->generation == rig.tracker().generation()) {
+        EXPECT_TRUE(rig.DevicePage(9) == rig.HostPage(2));
+      }
+      if (!up && result->status.ok()) {
+        EXPECT_TRUE(rig.HostPage(2) == rig.HostPage(1));
+      }
+      const uint64_t corruptions = rig.queue().Stats().corruptions;
+      EXPECT_TRUE(absl::IsDataLoss(rig.Move({Down(4, 3, all)}).status));
+      EXPECT_EQ(rig.queue().Stats().corruptions, corruptions);
+    }
+  }
+}
+
 TEST(TransferFaultsTest, AResetThatFailsIsTriedAgain) {
   RigOptions options = Options();
   options.faults.rules = {Nth(CardOperation::kUpload, FaultKind::kHang, 1),
@@ -313,6 +352,47 @@ TEST(TransferFaultsTest, CaseE8PaddingIsRefused) {
               StatusCode::kOutOfRange);
   }
   EXPECT_EQ(rig.queue().unfinished(), 0u);
+}
+
+// ---- Lists of a kernel ----
+
+// Anything but the status of one whole, good run of this very list is an error.
+TEST(ScatterListTest, EveryOtherStatusWordIsAnError) {
+  const std::vector<ScatterRun> runs = {{3, 0, 8}, {1, 16, 8}};
+  const ScatterPool pool = {SlabId(1), 8, 24};
+  std::vector<std::byte> lists(ScatterList::Bytes(runs.size()));
+  ScatterList::Write(runs, pool, /*tag=*/77, absl::MakeSpan(lists));
+  EXPECT_EQ(ScatterList::CheckScatter(lists, 2, 77).code(),
+            StatusCode::kInternal)
+      << "it has not run";
+  KernelStatus good{};
+  good.items_done = 2;
+  good.tag = 77;
+  good.launches = 1;
+  const auto check = [&](const KernelStatus& status) {
+    std::memcpy(lists.data(), &status, sizeof(status));
+    std::memcpy(lists.data() + kBeatBytes, &status, sizeof(status));
+    const absl::StatusCode code =
+        ScatterList::CheckScatter(lists, 2, 77).code();
+    EXPECT_EQ(ScatterList::CheckGather(lists, 2, 77).code(), code);
+    return code;
+  };
+  EXPECT_EQ(check(good), StatusCode::kOk);
+  KernelStatus bad = good;
+  bad.code = KernelError::kPageIndex;
+  EXPECT_EQ(check(bad), StatusCode::kInternal);
+  bad = good;
+  bad.items_done = 1;
+  EXPECT_EQ(check(bad), StatusCode::kInternal);
+  bad = good;
+  bad.tag = 76;
+  EXPECT_EQ(check(bad), StatusCode::kInternal);
+  bad = good;
+  bad.launches = 2;
+  EXPECT_EQ(check(bad), StatusCode::kInternal);
+  bad = good;
+  bad.reserved[3] = 1;
+  EXPECT_EQ(check(bad), StatusCode::kInternal);
 }
 
 // ---- Order ----
