@@ -40,7 +40,7 @@ inline constexpr size_t kAmxColumns = 16;
 // - kElementBytes, kHasScales as the readers of kv_reader-inl.h;
 // - kDecodesKeys: whether stored K tiles have to be decoded, and if so
 //   DecodeKeys(tile, step, to, prefetch): 16 tokens times the 32 dims of a step
-//   as a tile at `to`; takes as many lines from `prefetch` as it reads;
+//   as a tile at `to`; takes half as many lines from `prefetch` as it reads;
 // - KeyTerm(i): which dim of a step is its i-th term;
 // - kUnitColumns, ValuePair(a, b, to): as many columns of two rows of V become
 //   one row each of kUnitColumns / 16 tiles that follow each other;
@@ -135,7 +135,7 @@ class AmxEightBitElements {
     const uint8_t* from = tile + step * kRows * kAmxTileRowBytes;
     HWY_UNROLL(8)
     for (size_t row = 0; row < kRows; ++row) {
-      if (row % 4 == 0) prefetch->Prefetch<4>();
+      if (row % 4 == 0) prefetch->Prefetch<2>();
       DecodeEvenAndOdd(hn::LoadU(Tag(), from + row * kAmxTileRowBytes),
                        to + 2 * row * kAmxTileRowBytes,
                        to + (2 * row + 1) * kAmxTileRowBytes);
@@ -150,11 +150,18 @@ class AmxEightBitElements {
     // Two columns of a beside the same two of b.
     const auto va = hn::BitCast(Tag16(), hn::LoadU(Tag(), a));
     const auto vb = hn::BitCast(Tag16(), hn::LoadU(Tag(), b));
-    const auto lower = hn::InterleaveLower(Tag16(), va, vb);
-    const auto upper = hn::InterleaveUpper(Tag16(), va, vb);
-    DecodeEvenAndOdd(hn::BitCast(Tag(), lower), to, to + kAmxTileBytes);
-    DecodeEvenAndOdd(hn::BitCast(Tag(), upper), to + 2 * kAmxTileBytes,
-                     to + 3 * kAmxTileBytes);
+    StorePairs(hn::InterleaveLower(Tag16(), va, vb), to);
+    StorePairs(hn::InterleaveUpper(Tag16(), va, vb), to + 2 * kAmxTileBytes);
+  }
+  // The first or the last two of its four tiles.
+  template <int kHalf>
+  HWY_INLINE void HalfValuePair(const uint8_t* a, const uint8_t* b,
+                                uint8_t* to) const {
+    const auto va = hn::BitCast(Tag16(), hn::LoadU(Tag(), a));
+    const auto vb = hn::BitCast(Tag16(), hn::LoadU(Tag(), b));
+    StorePairs(kHalf == 0 ? hn::InterleaveLower(Tag16(), va, vb)
+                          : hn::InterleaveUpper(Tag16(), va, vb),
+               to);
   }
   static constexpr size_t UnitColumn(size_t tile, size_t n) {
     return n / 4 * 16 + tile / 2 * 8 + n % 4 * 2 + tile % 2;
@@ -200,6 +207,10 @@ class AmxEightBitElements {
     hn::Store(
         hn::OrAnd(hn::ShiftRight<8>(low), high, hn::Set(d16, uint16_t{0xFF00})),
         d16, reinterpret_cast<uint16_t*>(odd));
+  }
+
+  HWY_INLINE void StorePairs(hn::Vec<Tag16> pairs, uint8_t* to) const {
+    DecodeEvenAndOdd(hn::BitCast(Tag(), pairs), to, to + kAmxTileBytes);
   }
 
   const V low0_;

@@ -5,7 +5,13 @@
 // tile registers of Intel AMX. Both parts of all rows fit one tile (see
 // amx_rows-inl.h), so each tile of keys or values is multiplied once. Elements
 // are decoded one stage ahead of the product that takes them, so that no
-// product waits for stores.
+// product waits for its own factors to be stored. A load also waits for stores
+// under way whose addresses agree with its own in the lowest 12 bits (Intel 64
+// and IA-32 Architectures Optimization Reference Manual, "4-KByte aliasing"),
+// so what was stored just before a load never lies 4 KiB from it.
+//
+// Prefetches are spread evenly over the time of a chunk: 3/8 of its lines over
+// the scores, a few per row over the softmax, 3/8 over the values.
 //
 // For bf16 pages multiply-adds of vectors are faster: they do not need more
 // time than memory does, and their loads are spread more evenly.
@@ -74,10 +80,12 @@ class AmxFewRowsKernel {
   // Columns of V that are summed up at a time, and their tiles.
   static constexpr size_t kBlockColumns = 64;
   static constexpr size_t kBlockTiles = kBlockColumns / kAmxColumns;
-  // Tiles of one stage of decoded keys or interleaved values; two stages exist.
-  static constexpr size_t kStageTiles = 4;
-  static constexpr size_t kStageBytes = kStageTiles * kAmxTileBytes;
-  static_assert(kChunkTiles == kStageTiles && kBlockTiles == kStageTiles);
+  // Decoded keys of a step, of which two are kept; half of a block's values,
+  // of which both are kept.
+  static constexpr size_t kKeyStageBytes = kChunkTiles * kAmxTileBytes;
+  static constexpr size_t kHalfTiles = kBlockTiles / 2;
+  static constexpr size_t kHalfBytes = kHalfTiles * kAmxTileBytes;
+  static_assert(kChunkTiles == 4 && kHalfTiles == 2);
 
   // Parts of the worker's scratch. Rows 2 r and 2 r + 1 of queries, scores,
   // weights and outputs are the two parts of row r.
@@ -98,8 +106,8 @@ class AmxFewRowsKernel {
 
     uint8_t* queries;   // tiles [step of dims]
     uint8_t* gathered;  // stored tiles of keys in plain order
-    uint8_t* keys;      // tiles [stage][key tile]
-    uint8_t* values;    // tiles [stage][column tile]
+    uint8_t* keys;      // tiles [step % 2][key tile]
+    uint8_t* values;    // tiles [half of a block][column tile]
     float* scores;      // [16, kChunkTokens]
     uint8_t* weights;   // tiles [step of tokens]
     float* outputs;     // [16, stride], columns as in SortColumns()
@@ -136,6 +144,7 @@ class AmxFewRowsKernel {
     const AmxScales<Elements::kHasScales> scales(chunk);
     for (uint32_t r = 0; r < rows_.size(); ++r) {
       float* scores = scratch_.scores + 2 * r * kChunkTokens;
+      prefetch_.Prefetch<8>();
       AddParts(scores);
       ScaleScores<Elements::kHasScales>(call_.score_scale, scales.keys, scores);
       CapAndMask(first_lane[r], last_lane[r], soft_cap_log2e_, scores);
@@ -161,25 +170,10 @@ class AmxFewRowsKernel {
     AmxZero<3>();
     PrefetchCursor prefetch = prefetch_;
     for (size_t step = 0; step <= key_steps(); ++step) {
-      if (step < key_steps()) {
-        uint8_t* stage = scratch_.keys + step % 2 * kStageBytes;
-        for (size_t t = 0; t < kChunkTiles; ++t) {
-          elements.DecodeKeys(tiles[t], step, stage + t * kAmxTileBytes,
-                              &prefetch);
-        }
-      }
-      if (step == 0) continue;
-      const size_t now = step - 1;
-      const uint8_t* keys = scratch_.keys + now % 2 * kStageBytes;
-      AmxLoad<4>(scratch_.queries + now * kAmxTileBytes);
-      AmxLoad<5>(keys);
-      AmxMultiplyBf16<0, 4, 5>();
-      AmxLoad<6>(keys + kAmxTileBytes);
-      AmxMultiplyBf16<1, 4, 6>();
-      AmxLoad<7>(keys + 2 * kAmxTileBytes);
-      AmxMultiplyBf16<2, 4, 7>();
-      AmxLoad<5>(keys + 3 * kAmxTileBytes);
-      AmxMultiplyBf16<3, 4, 5>();
+      ScoreAndDecode<0>(elements, tiles[0], step, &prefetch);
+      ScoreAndDecode<1>(elements, tiles[1], step, &prefetch);
+      ScoreAndDecode<2>(elements, tiles[2], step, &prefetch);
+      ScoreAndDecode<3>(elements, tiles[3], step, &prefetch);
     }
     prefetch_ = prefetch;
     constexpr size_t kRowBytes = kChunkTokens * sizeof(float);
@@ -187,6 +181,27 @@ class AmxFewRowsKernel {
     AmxStore<1>(scratch_.scores + kTileTokens, kRowBytes);
     AmxStore<2>(scratch_.scores + 2 * kTileTokens, kRowBytes);
     AmxStore<3>(scratch_.scores + 3 * kTileTokens, kRowBytes);
+  }
+
+  // Multiplies tile kTile of the step before, then decodes that of `step`.
+  template <int kTile>
+  HWY_INLINE void ScoreAndDecode(const Elements& elements, const uint8_t* tile,
+                                 size_t step, PrefetchCursor* prefetch) const {
+    if (step > 0) {
+      const size_t now = step - 1;
+      if (kTile == 0) AmxLoad<4>(scratch_.queries + now * kAmxTileBytes);
+      constexpr int kRegister = 5 + kTile % 3;
+      AmxLoad<kRegister>(scratch_.keys + now % 2 * kKeyStageBytes +
+                         kTile * kAmxTileBytes);
+      AmxMultiplyBf16<kTile, 4, kRegister>();
+      prefetch->Prefetch<2>();
+    }
+    if (step < key_steps()) {
+      elements.DecodeKeys(
+          tile, step,
+          scratch_.keys + step % 2 * kKeyStageBytes + kTile * kAmxTileBytes,
+          prefetch);
+    }
   }
 
   // The sum of the two rows of scores of one row of the item.
@@ -216,68 +231,74 @@ class AmxFewRowsKernel {
   }
 
   // outputs += weights times values, a block of columns and kAmxTerms tokens at
-  // a time, which is a stage.
+  // a time, which is a stage. While a half is multiplied, the other is decoded.
   void AccumulateValues(const KeyChunk& chunk) {
     const AmxValueRows values(chunk);
     const Elements elements;
     const size_t steps = (chunk.end + kAmxTerms - 1) / kAmxTerms;
     const size_t stages = v_head_dim_ / kBlockColumns * steps;
     PrefetchCursor prefetch = prefetch_;
+    uint8_t* const half0 = scratch_.values;
+    uint8_t* const half1 = half0 + kHalfBytes;
     for (size_t stage = 0; stage <= stages; ++stage) {
+      const auto* rows = values.rows + stage % steps * kAmxTerms;
+      const size_t column = stage / steps * kBlockColumns;
       if (stage < stages) {
-        StageValues(elements, values.rows + stage % steps * kAmxTerms,
-                    stage / steps * kBlockColumns,
-                    scratch_.values + stage % 2 * kStageBytes, &prefetch);
+        StageValues<0>(elements, rows, column, half0, &prefetch);
       }
-      if (stage == 0) continue;
-      const size_t now = stage - 1;
-      MultiplyValues(now % steps, now % steps + 1 == steps,
-                     now / steps * kBlockColumns,
-                     scratch_.values + now % 2 * kStageBytes);
+      if (stage > 0) {
+        const size_t now = stage - 1;
+        MultiplyValues<1>(now % steps, now % steps + 1 == steps,
+                          now / steps * kBlockColumns, half1, &prefetch);
+      }
+      if (stage < stages) {
+        StageValues<1>(elements, rows, column, half1, &prefetch);
+        MultiplyValues<0>(stage % steps, stage % steps + 1 == steps, column,
+                          half0, &prefetch);
+      }
     }
     prefetch_ = prefetch;
   }
 
-  // The tiles of a stage, from rows of V. Their pairs are tokens i and i + 16,
-  // as in StoreWeights().
+  // The tiles of half a stage, from rows of V. Their pairs are tokens i and
+  // i + 16, as in StoreWeights().
+  template <int kHalf>
   HWY_INLINE void StageValues(const Elements& elements,
                               const uint8_t* const* rows, size_t column,
                               uint8_t* to, PrefetchCursor* prefetch) const {
     static_assert(Elements::kUnitColumns == kBlockColumns);
     const size_t offset = column * Elements::kElementBytes;
     for (size_t i = 0; i < kAmxTileRows; ++i) {
-      prefetch->Prefetch<2>();
-      elements.ValuePair(rows[i] + offset, rows[i + kAmxTileRows] + offset,
-                         to + i * kAmxTileRowBytes);
+      if (i % 2 == 0) prefetch->Prefetch<1>();
+      elements.template HalfValuePair<kHalf>(rows[i] + offset,
+                                             rows[i + kAmxTileRows] + offset,
+                                             to + i * kAmxTileRowBytes);
     }
   }
 
-  // outputs += weights of a step times the values of a stage. The sums of a
-  // block of columns stay in tiles from its first step to its last one.
+  // outputs += weights of a step times the values of half a stage. The sums of
+  // a block of columns stay in tiles from its first step to its last one.
+  template <int kHalf>
   HWY_INLINE void MultiplyValues(size_t step, bool is_last, size_t column,
-                                 const uint8_t* values) const {
-    float* outputs = scratch_.outputs + column;
+                                 const uint8_t* values,
+                                 PrefetchCursor* prefetch) const {
+    constexpr int kSum = kHalfTiles * kHalf;
+    float* outputs = scratch_.outputs + column + kSum * kAmxColumns;
     const size_t row_bytes = stride_ * sizeof(float);
     if (step == 0) {
-      AmxLoad<0>(outputs, row_bytes);
-      AmxLoad<1>(outputs + kAmxColumns, row_bytes);
-      AmxLoad<2>(outputs + 2 * kAmxColumns, row_bytes);
-      AmxLoad<3>(outputs + 3 * kAmxColumns, row_bytes);
+      AmxLoad<kSum>(outputs, row_bytes);
+      AmxLoad<kSum + 1>(outputs + kAmxColumns, row_bytes);
     }
     AmxLoad<4>(scratch_.weights + step * kAmxTileBytes);
     AmxLoad<5>(values);
-    AmxMultiplyBf16<0, 4, 5>();
+    AmxMultiplyBf16<kSum, 4, 5>();
+    prefetch->Prefetch<2>();
     AmxLoad<6>(values + kAmxTileBytes);
-    AmxMultiplyBf16<1, 4, 6>();
-    AmxLoad<7>(values + 2 * kAmxTileBytes);
-    AmxMultiplyBf16<2, 4, 7>();
-    AmxLoad<5>(values + 3 * kAmxTileBytes);
-    AmxMultiplyBf16<3, 4, 5>();
+    AmxMultiplyBf16<kSum + 1, 4, 6>();
+    prefetch->Prefetch<2>();
     if (!is_last) return;
-    AmxStore<0>(outputs, row_bytes);
-    AmxStore<1>(outputs + kAmxColumns, row_bytes);
-    AmxStore<2>(outputs + 2 * kAmxColumns, row_bytes);
-    AmxStore<3>(outputs + 3 * kAmxColumns, row_bytes);
+    AmxStore<kSum>(outputs, row_bytes);
+    AmxStore<kSum + 1>(outputs + kAmxColumns, row_bytes);
   }
 
   void Finish() const {
