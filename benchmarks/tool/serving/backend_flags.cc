@@ -34,6 +34,7 @@ OpenedBackend::OpenedBackend(OpenedCard card)
 llm::AttentionFactory OpenedBackend::Factory(
     attention::ParallelFor* parallel) const {
   if (card_ == nullptr) return nullptr;
+  card_->use = {};
   return [card = card_, parallel](const KvCacheManager& cache,
                                   uint32_t query_heads)
              -> absl::StatusOr<std::unique_ptr<llm::AttentionBackend>> {

@@ -26,7 +26,8 @@ class OpenedBackend {
   OpenedBackend() = default;
   explicit OpenedBackend(OpenedCard card);
 
-  // Empty for the processor. `parallel` is borrowed.
+  // Empty for the processor. `parallel` is borrowed. What Text() and Json()
+  // tell is counted from here on.
   llm::AttentionFactory Factory(attention::ParallelFor* parallel) const;
 
   // What the card did, a line; empty for the processor.

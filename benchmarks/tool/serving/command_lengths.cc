@@ -15,7 +15,6 @@
 #include "benchmarks/tool/kernels/attention_flags.h"
 #include "benchmarks/tool/progress.h"
 #include "benchmarks/tool/random.h"
-#include "benchmarks/tool/serving/backend_flags.h"
 #include "benchmarks/tool/serving/interrupt.h"
 #include "benchmarks/tool/serving/lengths.h"
 #include "benchmarks/tool/serving/lengths_compare.h"
@@ -72,7 +71,6 @@ class LengthsCommand : public Command {
               "Prompt tokens computed per step at most")
         ->group("Serving");
     kv_.AddTo(app);
-    backend_.AddTo(app);
     app.add_flag("--compare", compare_,
                  "Instead: decoding with and without the cache, naive and "
                  "flash prefill, three ways of batching")
@@ -93,10 +91,9 @@ class LengthsCommand : public Command {
     if (!plot_path_.empty()) {
       PAGED_KV_RETURN_IF_ERROR(CheckCanPlot(plot_path_));
     }
-    PAGED_KV_ASSIGN_OR_RETURN(const OpenedBackend backend, backend_.Open());
     PAGED_KV_ASSIGN_OR_RETURN(LoadedModel model, Load());
     options_.cache = kv_.options;
-    options_.attention = backend.Factory(model.threads.get());
+    options_.attention = model.backend.Factory(model.threads.get());
     if (compare_) return RunCompare(streams, model);
     PAGED_KV_ASSIGN_OR_RETURN(const std::vector<LengthsCase> cases,
                               Cases(model));
@@ -104,10 +101,10 @@ class LengthsCommand : public Command {
     PAGED_KV_RETURN_IF_ERROR(Measure(streams, model, cases, &result));
     if (common_.json) {
       nlohmann::ordered_json json = LengthsJson(result, common_.seed);
-      json["card"] = backend.Json();
+      json["card"] = model.backend.Json();
       streams.out << json.dump(2) << "\n";
     } else {
-      streams.out << LengthsText(result) << backend.Text();
+      streams.out << LengthsText(result) << model.backend.Text();
     }
     if (!plot_path_.empty() && !result.rows.empty()) {
       PAGED_KV_RETURN_IF_ERROR(WritePlot(LengthsPlot(result), plot_path_));
@@ -172,6 +169,7 @@ class LengthsCommand : public Command {
                 common_.seed),
             model_.threads));
     model.name = name;
+    PAGED_KV_ASSIGN_OR_RETURN(model.backend, model_.backend.Open());
     return model;
   }
 
@@ -289,7 +287,6 @@ class LengthsCommand : public Command {
   CommonFlags common_;
   ModelFlags model_;
   KvFlags kv_;
-  BackendFlags backend_;
   LengthsOptions options_;
   std::vector<uint32_t> repeats_ = {10, 50, 100, 200};
   std::vector<uint32_t> lengths_ = {1000, 2000, 4000, 8000};

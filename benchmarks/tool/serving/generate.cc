@@ -69,9 +69,10 @@ GeneratedPrompt ResultOf(const LoadedModel& model, const Prompt& prompt,
   return result;
 }
 
-llm::EngineOptions EngineOptionsOf(const llm::ModelConfig& config,
+llm::EngineOptions EngineOptionsOf(const LoadedModel& model,
                                    absl::Span<const Prompt> prompts,
                                    const GenerateOptions& options) {
+  const llm::ModelConfig& config = model.config();
   BatchLoad load;
   for (const Prompt& prompt : prompts) {
     load.longest = std::max(
@@ -84,6 +85,7 @@ llm::EngineOptions EngineOptionsOf(const llm::ModelConfig& config,
   // Prompts that are given together are likely to begin alike, and nobody
   // minds a step's wait.
   engine.scheduler.prefix_wait_min_tokens = engine.cache.block_tokens;
+  engine.attention = model.backend.Factory(model.threads.get());
   return engine;
 }
 
@@ -95,9 +97,9 @@ absl::StatusOr<GenerateResult> Generate(LoadedModel& model,
                                         const GenerateHooks& hooks) {
   PAGED_KV_ASSIGN_OR_RETURN(
       const std::unique_ptr<llm::ServingEngine> engine,
-      llm::ServingEngine::Create(
-          model.model.get(), EngineOptionsOf(model.config(), prompts, options),
-          model.threads.get()));
+      llm::ServingEngine::Create(model.model.get(),
+                                 EngineOptionsOf(model, prompts, options),
+                                 model.threads.get()));
   ServingMeter meter(engine.get());
   PAGED_KV_RETURN_IF_ERROR(
       SubmitAll(*engine, prompts, EndTokens(model), options));
@@ -121,6 +123,8 @@ absl::StatusOr<GenerateResult> Generate(LoadedModel& model,
   }
   result.stats = meter.Finish();
   result.stats.program_bytes = model.program_bytes;
+  result.stats.card_text = model.backend.Text();
+  result.stats.card = model.backend.Json();
   return result;
 }
 

@@ -91,6 +91,7 @@ void ModelFlags::AddTo(CLI::App& app) {
   AddNumber(app, "--threads", &threads, 0, 1024,
             "Threads that compute; 0: one per hardware thread")
       ->group(group);
+  backend.AddTo(app);
 }
 
 absl::StatusOr<LoadedModel> ModelFlags::Load() const {
@@ -100,6 +101,7 @@ absl::StatusOr<LoadedModel> ModelFlags::Load() const {
         "no model: name one with --model=FILE, or run 'make model', which "
         "fetches a small one");
   }
+  PAGED_KV_ASSIGN_OR_RETURN(OpenedBackend opened, backend.Open());
   const auto begin = std::chrono::steady_clock::now();
   const uint64_t program_bytes = ProcessBytes();
   llm::LoadOptions options;
@@ -111,6 +113,7 @@ absl::StatusOr<LoadedModel> ModelFlags::Load() const {
   PAGED_KV_ASSIGN_OR_RETURN(LoadedModel loaded,
                             PrepareModel(std::move(model), threads));
   loaded.path = file;
+  loaded.backend = std::move(opened);
   loaded.program_bytes = program_bytes;
   loaded.load_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)

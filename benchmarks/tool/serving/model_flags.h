@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "attention/parallel_for.h"
+#include "benchmarks/tool/serving/backend_flags.h"
 #include "docs/examples/llm/engine/model_cache.h"
 #include "docs/examples/llm/engine/transformer.h"
 #include "docs/examples/llm/model_file/model.h"
@@ -30,6 +31,7 @@ struct LoadedModel {
   std::string name;
   std::string path;            // empty: made, not read
   double load_s = 0;           // reading and packing the weights
+  OpenedBackend backend;       // where engines of this model attend
   uint64_t program_bytes = 0;  // that the process held before
 
   const llm::ModelConfig& config() const { return model->config(); }
@@ -43,15 +45,17 @@ absl::StatusOr<LoadedModel> PrepareModel(std::unique_ptr<llm::Model> model,
 // the first .gguf in ${XDG_CACHE_HOME:-~/.cache}/pagedkv.
 std::string FetchedModelPath();
 
-// --model, --tokenizer, --weights, --threads.
+// --model, --tokenizer, --weights, --threads, and where to attend.
 struct ModelFlags {
   std::string path;
   std::string tokenizer_path;
   absl::optional<llm::WeightType> weights;
   uint32_t threads = 0;
+  BackendFlags backend;
 
   void AddTo(CLI::App& app);
   // NotFound, saying how to get one, if none was named and none was fetched.
+  // Opens the backend, too.
   absl::StatusOr<LoadedModel> Load() const;
 };
 

@@ -58,12 +58,12 @@ class Server {
   absl::StatusOr<ServeResult> Run(
       const std::function<bool()>& interrupted,
       const std::function<void(uint64_t)>& progress) {
+    llm::EngineOptions engine_options =
+        EngineOptionsFor(options_, LoadOf(model_.config(), requests_));
+    engine_options.attention = model_.backend.Factory(model_.threads.get());
     PAGED_KV_ASSIGN_OR_RETURN(
-        engine_,
-        llm::ServingEngine::Create(
-            model_.model.get(),
-            EngineOptionsFor(options_, LoadOf(model_.config(), requests_)),
-            model_.threads.get()));
+        engine_, llm::ServingEngine::Create(model_.model.get(), engine_options,
+                                            model_.threads.get()));
     ServingMeter meter(engine_.get());
     start_ = std::chrono::steady_clock::now();
     while (next_ < requests_.size() || !engine_->Idle()) {
@@ -83,6 +83,8 @@ class Server {
     TakeFinished();
     result_.stats = meter.Finish();
     result_.stats.program_bytes = model_.program_bytes;
+    result_.stats.card_text = model_.backend.Text();
+    result_.stats.card = model_.backend.Json();
     return result_;
   }
 

@@ -130,7 +130,7 @@ std::string ServingStatsText(const ServingStats& stats) {
                                 static_cast<double>(stats.PartsBytes())) -
                               1,
                           1),
-                  " above their sum\n");
+                  " above their sum\n", stats.card_text);
   return text;
 }
 
@@ -162,6 +162,7 @@ nlohmann::ordered_json ServingStatsJson(const ServingStats& stats) {
             {"blocks_copied", stats.cache.blocks_copied},
             {"kv_bytes_per_token", stats.kv_bytes_per_token}}},
           {"preemptions", stats.scheduler.preemptions},
+          {"card", stats.card},
           {"speculation",
            {{"draft_tokens", stats.scheduler.drafted_tokens},
             {"accepted_tokens", stats.scheduler.accepted_tokens},

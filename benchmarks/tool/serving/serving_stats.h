@@ -30,7 +30,9 @@ struct ServingStats {
   uint64_t kv_bytes_per_token = 0;
   uint64_t weight_bytes = 0;
   uint64_t step_weight_bytes = 0;  // of these, read by every step
-  uint64_t program_bytes = 0;      // of the process before the model came
+  std::string card_text;           // OpenedBackend::Text() and Json()
+  nlohmann::ordered_json card;
+  uint64_t program_bytes = 0;  // of the process before the model came
   uint64_t peak_process_bytes = 0;
 
   double OutputTokensPerSecond() const;
