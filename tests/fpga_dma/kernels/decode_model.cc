@@ -205,10 +205,14 @@ void SetFloat(CardMemory* out, size_t index, float value) {
 }  // namespace
 
 CardMemory ModelOutputs(const DecodeCase& launch) {
+  return ModelOutputs(launch, launch.shape.num_items);
+}
+
+CardMemory ModelOutputs(const DecodeCase& launch, uint32_t num_items) {
   CardMemory out = launch.out;
   const DecodeShape& shape = launch.shape;
   const uint32_t row_floats = OutRowBeats(shape.head_dim) * 16;
-  for (uint32_t i = 0; i < shape.num_items; ++i) {
+  for (uint32_t i = 0; i < num_items; ++i) {
     const DecodeItem item = launch.Item(i);
     for (uint32_t w = 0; w < 16; ++w) {
       out.Set(size_t{item.lse_beat} * 16 + w, 0.0f);

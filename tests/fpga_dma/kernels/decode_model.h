@@ -15,8 +15,9 @@
 namespace paged_kv::fpga_dma {
 
 // The f32 arithmetic of the kernel: the memory `out` after a launch whose items
-// are good.
+// are good, and after its first `num_items` items.
 CardMemory ModelOutputs(const DecodeCase& launch);
+CardMemory ModelOutputs(const DecodeCase& launch, uint32_t num_items);
 
 // In double precision, of one item.
 struct ExactAttention {
