@@ -100,9 +100,12 @@ TimeSpan TimingModel::Kernel(uint32_t unit, const KernelLoad& load,
     const BurstEfficiency& burst = board_.banks.at(port.bank.value()).burst;
     // A port reads and writes at the same time (AXI has a channel for each).
     const uint64_t widest = std::max(port.read_bytes, port.write_bytes);
+    const absl::Duration expected = Take(
+        static_cast<double>(widest), port_rate * burst.At(port.burst_bytes));
     const absl::Time port_end =
-        ready + Take(static_cast<double>(widest),
-                     port_rate * burst.At(port.burst_bytes));
+        ready + (port.cycles > 0 ? Take(static_cast<double>(port.cycles),
+                                        board_.clock_hz)
+                                 : expected);
     const absl::Time bank_end =
         UseBank(port.bank, bytes, port.burst_bytes, ready);
     end = std::max({end, port_end, bank_end});

@@ -27,6 +27,9 @@ struct PortTraffic {
   uint64_t write_bytes = 0;
   // Mean length of its bursts; see BurstEfficiency.
   uint64_t burst_bytes = 4096;
+  // Clock cycles that the port was seen to take; 0: as many as its bytes and
+  // bursts let expect.
+  uint64_t cycles = 0;
 };
 
 // What a kernel run does, as far as its time depends on it.

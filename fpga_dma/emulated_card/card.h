@@ -119,7 +119,9 @@ class Card {
   void EndAccess();
   int Move(const CardCall& call, CallKind kind, const CallLoad& load,
            absl::Span<std::byte> target, absl::Span<const std::byte> source);
-  KernelResult Compute(const CardCall& call, const KernelLaunch& launch);
+  // Sets what the run showed of `load`.
+  KernelResult Compute(const CardCall& call, const KernelLaunch& launch,
+                       KernelLoad* load);
   absl::StatusOr<KernelLaunch> BindRegisters(
       uint32_t unit, absl::Span<const uint32_t> registers) const;
   // How much memory there is from `address` to the end of its buffer.

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "fpga_dma/emulated_card/card.h"
+#include "fpga_dma/emulated_card/card_engine.h"
 #include "fpga_dma/xclbin/xclbin_writer.h"
 #include "paged_kv/status_macros.h"
 
@@ -208,9 +209,10 @@ absl::StatusOr<KernelLaunch> Card::BindRegisters(
 }
 
 Card::KernelResult Card::Compute(const CardCall& call,
-                                 const KernelLaunch& launch) {
+                                 const KernelLaunch& launch, KernelLoad* load) {
   const auto work = runner_.spec(launch.unit).work(launch.arguments);
-  const absl::Status run = runner_.Run(launch);
+  const absl::Status run =
+      RunOnEngine(options_.engine, options_.board, runner_, launch, load);
   if (!run.ok()) {
     std::fprintf(stderr, "emulated card: %s cannot run: %s\n",
                  board().compute_units[launch.unit].instance.c_str(),
@@ -251,7 +253,9 @@ Card::KernelResult Card::RunKernel(const CardCall& call, uint32_t unit,
     // Before it runs: it may change its own work list.
     auto kernel_load = runner_.Load(*launch);
     if (kernel_load.ok()) load.kernel = *std::move(kernel_load);
-    if (!Has(call.plan, FaultKind::kFail)) result = Compute(call, *launch);
+    if (!Has(call.plan, FaultKind::kFail)) {
+      result = Compute(call, *launch, &load.kernel);
+    }
   } else {
     std::fprintf(stderr, "emulated card: %s cannot start: %s\n",
                  board().compute_units[unit].instance.c_str(),

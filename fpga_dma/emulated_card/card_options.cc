@@ -21,6 +21,7 @@ constexpr const char* kFaults = "PAGEDKV_CARD_FAULTS";
 constexpr const char* kSeed = "PAGEDKV_CARD_SEED";
 constexpr const char* kSlowdown = "PAGEDKV_CARD_SLOWDOWN";
 constexpr const char* kClock = "PAGEDKV_CARD_CLOCK";
+constexpr const char* kEngine = "PAGEDKV_CARD_ENGINE";
 constexpr const char* kCount = "PAGEDKV_CARD_COUNT";
 
 constexpr uint32_t kMaxCards = 16;
@@ -49,6 +50,20 @@ absl::StatusOr<Board> ReadBoard(const GetVariable& get) {
     return About(kBoard, status);
   }
   return board;
+}
+
+absl::StatusOr<CardEngine> ReadEngine(const GetVariable& get) {
+  const std::string value = get(kEngine).value_or("model");
+  if (value == "model") return CardEngine::kModel;
+  if (value != "rtl") return Bad(kEngine, value, "model or rtl");
+#if defined(PAGED_KV_HAVE_RTL_ENGINE)
+  return CardEngine::kRtl;
+#else
+  return absl::UnimplementedError(absl::StrCat(
+      kEngine,
+      "=rtl: PagedKV was built without Verilator (Debian: verilator); "
+      "configure and build again with it"));
+#endif
 }
 
 }  // namespace
@@ -91,6 +106,7 @@ absl::StatusOr<CardOptions> ReadCardOptions(const GetVariable& get) {
     return Bad(kClock, clock, "virtual or real");
   }
   options.virtual_clock = clock == "virtual";
+  PAGED_KV_ASSIGN_OR_RETURN(options.engine, ReadEngine(get));
   return options;
 }
 

@@ -15,6 +15,12 @@
 
 namespace paged_kv::fpga_dma {
 
+// What runs paged_decode.
+enum class CardEngine {
+  kModel,  // the kernel as C++
+  kRtl,    // the same, reading through the Verilated kv_gather
+};
+
 // What an emulated card is told through the environment; see README.md.
 struct CardOptions {
   Board board;
@@ -22,11 +28,12 @@ struct CardOptions {
   uint64_t seed = 1;        // of the jitter
   double max_slowdown = 1;  // each operation takes up to so many times longer
   bool virtual_clock = true;
+  CardEngine engine = CardEngine::kModel;
 };
 
 // How many cards there are, and how the environment describes them.
-// `get` returns the value of a variable, or nothing. InvalidArgument or
-// NotFound names the variable.
+// `get` returns the value of a variable, or nothing. InvalidArgument, NotFound
+// or, for an engine that was not built, Unimplemented names the variable.
 using GetVariable = std::function<std::optional<std::string>(const char* name)>;
 absl::StatusOr<uint32_t> ReadCardCount(const GetVariable& get);
 absl::StatusOr<CardOptions> ReadCardOptions(const GetVariable& get);

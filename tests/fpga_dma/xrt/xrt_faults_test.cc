@@ -285,6 +285,7 @@ TEST_F(XrtFaultsTest, OptionsThatAreNotUnderstoodMakeNoCard) {
                  {"PAGEDKV_CARD_SEED", "one"},
                  {"PAGEDKV_CARD_SLOWDOWN", "0.5"},
                  {"PAGEDKV_CARD_CLOCK", "sundial"},
+                 {"PAGEDKV_CARD_ENGINE", "steam"},
                  {"PAGEDKV_CARD_COUNT", "many"}}) {
     const CardEnvironment environment(Variables{{name, value}});
     EXPECT_FALSE(OpenStatus(xclbin_).ok()) << name;
