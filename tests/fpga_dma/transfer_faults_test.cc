@@ -158,6 +158,9 @@ TEST(TransferFaultsTest, SomebodyElsesResetLosesPages) {
   const TransferResult down = rig.Move({Down(4, 3, all)});
   EXPECT_EQ(down.status.code(), StatusCode::kDataLoss) << down.status;
   EXPECT_TRUE(rig.Move({Down(5, 3, all)}).status.ok());
+  // It was known, not found out from what was read.
+  EXPECT_EQ(rig.tracker().generation(), 1u);
+  EXPECT_EQ(rig.queue().Stats().corruptions, 0u);
 }
 
 // A reset between the stripes of a page, or between pages of a list, takes what
@@ -335,6 +338,37 @@ TEST(TransferFaultsTest, TheLastStagingSlabIsKeptForDecodes) {
   EXPECT_EQ(stats.waits[0], 1u);
   EXPECT_EQ(stats.wait_max[0], absl::ZeroDuration());
   ASSERT_TRUE(rig.queue().Wait(*urgent, absl::InfiniteFuture()).ok());
+}
+
+// Case E9 at worst: one operation of a packed bundle fails while the other
+// still reads the staging slab. Whoever waits for the slab gets it behind that.
+TEST(TransferFaultsTest, CaseE9AFailedBundleKeepsItsSlabToTheLastOperation) {
+  RigOptions options = Options();
+  options.kind = SlabKind::kDeviceOnly;
+  options.stripes = 1;
+  options.queue.staging_slabs = 1;
+  options.queue.max_attempts = 1;
+  FaultRule late = Nth(CardOperation::kUpload, FaultKind::kDelay, 2);
+  late.delay = absl::Milliseconds(2);
+  options.faults.rules = {Nth(CardOperation::kUpload, FaultKind::kFail, 1),
+                          late};
+  TransferRig rig(options);
+  const LayerRange all = rig.AllLayers();
+  const auto failing =
+      rig.queue().Submit({{Up(1, 4, all)}}, TransferPriority::kDecode);
+  rig.queue().Advance(absl::InfinitePast());
+  const auto next =
+      rig.queue().Submit({{Up(2, 9, all)}}, TransferPriority::kDecode);
+  ASSERT_TRUE(failing.ok() && next.ok());
+  ASSERT_TRUE(rig.queue().Wait(*next, absl::InfiniteFuture()).ok());
+  rig.queue().Advance(rig.device().Now() + absl::Seconds(1));
+  const auto first = rig.queue().TakeResult();
+  const auto second = rig.queue().TakeResult();
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  EXPECT_FALSE(first->status.ok());
+  EXPECT_TRUE(second->status.ok()) << second->status;
+  EXPECT_TRUE(rig.DevicePage(9) == rig.HostPage(2));
+  rig.ExpectNoMisuse();
 }
 
 // Case E8: an index that pads a table is refused, not moved.
