@@ -41,17 +41,33 @@ void TimingModel::Reset(absl::Time now) {
   unit_free_.assign(board_.compute_units.size(), now);
 }
 
-absl::Time TimingModel::UseBank(BankId bank, uint64_t bytes,
-                                uint64_t burst_bytes, absl::Time earliest) {
+absl::Duration TimingModel::BankTime(BankId bank, uint64_t bytes,
+                                     uint64_t burst_bytes) {
   const BoardBank& memory = board_.banks.at(bank.value());
   const absl::Duration time =
       Take(static_cast<double>(bytes),
            memory.bytes_per_second * memory.burst.At(burst_bytes));
-  absl::Time& free = bank_free_[bank.value()];
-  free = std::max(free, earliest) + time;
   bank_busy_[bank.value()] += time;
   bank_bytes_[bank.value()] += bytes;
+  return time;
+}
+
+absl::Time TimingModel::UseBank(BankId bank, uint64_t bytes,
+                                uint64_t burst_bytes, absl::Time earliest) {
+  const absl::Duration time = BankTime(bank, bytes, burst_bytes);
+  absl::Time& free = bank_free_[bank.value()];
+  free = std::max(free, earliest) + time;
   return free;
+}
+
+absl::Time TimingModel::ShareBank(BankId bank, uint64_t bytes,
+                                  absl::Time earliest) {
+  const absl::Duration time = BankTime(bank, bytes, kLongestBurstBytes);
+  absl::Time& free = bank_free_[bank.value()];
+  const absl::Duration others =
+      std::max(absl::ZeroDuration(), free - earliest);
+  free = std::max(free, earliest) + time;
+  return earliest + time + std::min(time, others);
 }
 
 TimeSpan TimingModel::Transfer(DmaDirection direction, uint32_t channel,
@@ -65,7 +81,7 @@ TimeSpan TimingModel::Transfer(DmaDirection direction, uint32_t channel,
       Take(static_cast<double>(bytes), board_.dma.bytes_per_second);
   link_free = std::max(link_free, ready) + on_link;
   link_busy_[Index(direction)] += on_link;
-  const absl::Time in_bank = UseBank(bank, bytes, kLongestBurstBytes, ready);
+  const absl::Time in_bank = ShareBank(bank, bytes, ready);
   channel_free = Slowed(start, std::max(link_free, in_bank), slowdown);
   return {start, channel_free};
 }
@@ -103,9 +119,9 @@ TimeSpan TimingModel::Kernel(uint32_t unit, const KernelLoad& load,
     const absl::Duration expected = Take(
         static_cast<double>(widest), port_rate * burst.At(port.burst_bytes));
     const absl::Time port_end =
-        ready + (port.cycles > 0 ? Take(static_cast<double>(port.cycles),
-                                        board_.clock_hz)
-                                 : expected);
+        ready + (port.cycles > 0
+                     ? Take(static_cast<double>(port.cycles), board_.clock_hz)
+                     : expected);
     const absl::Time bank_end =
         UseBank(port.bank, bytes, port.burst_bytes, ready);
     end = std::max({end, port_end, bank_end});

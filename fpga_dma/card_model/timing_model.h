@@ -3,7 +3,10 @@
 //
 // When things happen on a card, on a virtual clock. Every shared part (DMA
 // channel, link direction, bank, compute unit) serves one after the other; an
-// operation is as late as its slowest part.
+// operation is as late as its slowest part. Only transfers do not queue at a
+// bank: an interconnect lets its masters take turns burst by burst, so a
+// transfer that finds a kernel at work gets every other turn, and those who come
+// later wait as much longer.
 
 #ifndef PAGED_KV_FPGA_DMA_CARD_MODEL_TIMING_MODEL_H_
 #define PAGED_KV_FPGA_DMA_CARD_MODEL_TIMING_MODEL_H_
@@ -87,6 +90,10 @@ class TimingModel {
   // done.
   absl::Time UseBank(BankId bank, uint64_t bytes, uint64_t burst_bytes,
                      absl::Time earliest);
+  // The same for a transfer, which takes turns with whoever is there.
+  absl::Time ShareBank(BankId bank, uint64_t bytes, absl::Time earliest);
+  // Counts them as moved; the time that takes.
+  absl::Duration BankTime(BankId bank, uint64_t bytes, uint64_t burst_bytes);
 
   const Board board_;
   std::vector<absl::Time> channel_free_[2];  // [direction][channel]

@@ -56,12 +56,23 @@ absl::Status CheckKernelTakes(const BlockShape& shape,
   return absl::OkStatus();
 }
 
+PageStreamOptions StreamOptions(const CardDecodeOptions& options) {
+  PageStreamOptions stream;
+  stream.max_attempts = options.max_attempts;
+  stream.host_bytes_per_second = options.host_bytes_per_second;
+  return stream;
+}
+
 }  // namespace
 
 CardDecode::CardDecode(OperationTracker* tracker, const DevicePool* pool,
                        const attention::KvPages& host,
                        const CardDecodeOptions& options)
-    : tracker_(tracker), pool_(pool), host_(host), options_(options) {}
+    : tracker_(tracker),
+      pool_(pool),
+      host_(host),
+      options_(options),
+      stream_(tracker, pool, host, StreamOptions(options)) {}
 
 absl::StatusOr<std::unique_ptr<CardDecode>> CardDecode::Create(
     OperationTracker* tracker, const DevicePool* pool,
@@ -98,7 +109,7 @@ absl::Status CardDecode::Setup() {
             PagedDecodeArgument::kOut, PagedDecodeArgument::kStatus}) {
         found = found && banks[static_cast<size_t>(other)] == bank_;
       }
-      units_[slab].unit = static_cast<uint32_t>(i);
+      units_[slab] = static_cast<uint32_t>(i);
     }
     if (!found) {
       return absl::FailedPreconditionError(
@@ -139,8 +150,8 @@ absl::Status CardDecode::CheckBlocks(const DecodeBlocks& blocks) const {
   for (size_t i = 0; i < blocks.device_pages.size(); ++i) {
     const uint32_t device = blocks.device_pages[i];
     const uint32_t host = blocks.host_pages[i];
-    if (device == kNoDevicePage ? host >= host_.num_pages
-                                : device >= pool_->num_pages()) {
+    const bool on_host = device == kNoDevicePage || device == kStreamedPage;
+    if (on_host ? host >= host_.num_pages : device >= pool_->num_pages()) {
       return absl::OutOfRangeError(absl::StrCat(
           "block ", i, " of a step: device page ", device, " of ",
           pool_->num_pages(), ", host page ", host, " of ", host_.num_pages));
@@ -151,7 +162,6 @@ absl::Status CardDecode::CheckBlocks(const DecodeBlocks& blocks) const {
 
 absl::Status CardDecode::BeginStep(const DecodeBlocks& blocks) {
   PAGED_KV_RETURN_IF_ERROR(CheckBlocks(blocks));
-  const PoolGeometry& geometry = pool_->geometry();
   const uint32_t block_tokens = host_.shape.block_tokens;
   sequences_ = blocks.num_sequences();
   runs_.clear();
@@ -161,62 +171,129 @@ absl::Status CardDecode::BeginStep(const DecodeBlocks& blocks) {
   host_last_.clear();
   host_first_.assign(sequences_, 0);
   host_tokens_ = 0;
+  std::vector<std::vector<uint32_t>> streamed(pool_->geometry().splits());
   for (uint32_t s = 0; s < sequences_; ++s) {
-    const auto begin = static_cast<size_t>(blocks.indptr[s]);
+    MakeRuns(blocks, s, &streamed);
     const auto end = static_cast<size_t>(blocks.indptr[s + 1]);
-    const auto tokens_of = [&](size_t block) {
-      return block + 1 == end
-                 ? static_cast<uint32_t>(blocks.last_page_tokens[s])
-                 : block_tokens;
-    };
-    for (uint32_t split = 0; split < geometry.splits(); ++split) {
-      Run run = {s, split, static_cast<uint32_t>(table_.size()), 0};
-      for (size_t block = begin; block < end; ++block) {
-        const uint32_t page = blocks.device_pages[block];
-        if (page == kNoDevicePage || geometry.Split(page) != split) continue;
-        table_.push_back(geometry.Slot(page));
-        run.tokens += tokens_of(block);
-      }
-      if (run.tokens > 0) runs_.push_back(run);
-    }
     uint32_t last = 0;
-    for (size_t block = begin; block < end; ++block) {
+    for (auto block = static_cast<size_t>(blocks.indptr[s]); block < end;
+         ++block) {
       if (blocks.device_pages[block] != kNoDevicePage) continue;
       host_indices_.push_back(static_cast<int32_t>(blocks.host_pages[block]));
-      last = tokens_of(block);
+      last = block + 1 == end
+                 ? static_cast<uint32_t>(blocks.last_page_tokens[s])
+                 : block_tokens;
       host_tokens_ += last;
     }
     host_indptr_.push_back(static_cast<int32_t>(host_indices_.size()));
     host_last_.push_back(static_cast<int32_t>(last));
   }
+  PAGED_KV_RETURN_IF_ERROR(stream_.BeginStep(std::move(streamed)));
+  next_layer_ = 0;
+  stream_.Send(0);
+  stream_.Advance();
   LayOut();
   return MakeRoom();
+}
+
+// Streamed blocks go to splits in turn, as those of a pool do.
+void CardDecode::MakeRuns(const DecodeBlocks& blocks, uint32_t sequence,
+                          std::vector<std::vector<uint32_t>>* streamed) {
+  const PoolGeometry& geometry = pool_->geometry();
+  const auto begin = static_cast<size_t>(blocks.indptr[sequence]);
+  const auto end = static_cast<size_t>(blocks.indptr[sequence + 1]);
+  for (const bool from_host : {false, true}) {
+    for (uint32_t split = 0; split < geometry.splits(); ++split) {
+      Run run;
+      run.sequence = sequence;
+      run.split = split;
+      run.streamed = from_host;
+      run.table_begin = static_cast<uint32_t>(table_.size());
+      std::vector<uint32_t>& pages = (*streamed)[split];
+      for (size_t block = begin; block < end; ++block) {
+        const uint32_t page = blocks.device_pages[block];
+        if (page == kNoDevicePage || (page == kStreamedPage) != from_host ||
+            (from_host ? (block - begin) % geometry.splits()
+                       : geometry.Split(page)) != split) {
+          continue;
+        }
+        table_.push_back(from_host ? static_cast<uint32_t>(pages.size())
+                                   : geometry.Slot(page));
+        if (from_host) pages.push_back(blocks.host_pages[block]);
+        run.tokens +=
+            block + 1 == end
+                ? static_cast<uint32_t>(blocks.last_page_tokens[sequence])
+                : host_.shape.block_tokens;
+      }
+      if (run.tokens > 0) runs_.push_back(run);
+    }
+  }
+}
+
+bool CardDecode::Serves(const Launch& launch, const Run& run) const {
+  return run.streamed == launch.streamed &&
+         run.split == launch.slab % pool_->geometry().splits();
+}
+
+uint32_t CardDecode::num_parts() const {
+  return pool_->geometry().splits() * (stream_.empty() ? 1 : 2);
 }
 
 void CardDecode::LayOut() {
   const PoolGeometry& geometry = pool_->geometry();
   uint64_t at = 0;
   uint64_t items = 0;
-  for (uint32_t slab = 0; slab < units_.size(); ++slab) {
-    Unit& unit = units_[slab];
-    const auto runs = std::count_if(
-        runs_.begin(), runs_.end(),
-        [&](const Run& run) { return run.split == slab % geometry.splits(); });
-    unit.items =
-        static_cast<uint32_t>(runs) * geometry.Heads(pool_->SlabStripe(slab));
-    unit.work_offset = at;
-    at += kBeatBytes * (1 + uint64_t{unit.items});
-    items += unit.items;
+  launches_.clear();
+  for (const bool streamed : {false, true}) {
+    for (uint32_t slab = 0; slab < units_.size(); ++slab) {
+      Launch launch;
+      launch.slab = slab;
+      launch.streamed = streamed;
+      const auto runs =
+          std::count_if(runs_.begin(), runs_.end(),
+                        [&](const Run& run) { return Serves(launch, run); });
+      if (runs == 0) continue;
+      launch.items =
+          static_cast<uint32_t>(runs) * geometry.Heads(pool_->SlabStripe(slab));
+      launch.work_offset = at;
+      at += kBeatBytes * (1 + uint64_t{launch.items});
+      items += launch.items;
+      launches_.push_back(launch);
+    }
   }
   at_.table = at;
   at_.queries = at + WholeBeats(table_.size() * sizeof(uint32_t));
   at_.status = at_.queries + sequences_ * options_.query_heads *
                                  RowBeats(host_.shape.head_dim) * kBeatBytes;
-  at_.out = at_.status + units_.size() * kBeatBytes;
+  at_.out = at_.status + launches_.size() * kBeatBytes;
   at_.end = at_.out + items * OutBeatsOfItem() * kBeatBytes;
-  for (uint32_t slab = 0; slab < units_.size(); ++slab) {
-    units_[slab].status_offset = at_.status + slab * kBeatBytes;
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    launches_[i].status_offset = at_.status + i * kBeatBytes;
   }
+}
+
+DecodeTraffic CardDecode::traffic() const {
+  const PoolGeometry& geometry = pool_->geometry();
+  const uint64_t token_bytes =
+      BytesPerToken(host_.shape).value() / host_.shape.layers;
+  DecodeTraffic traffic;
+  traffic.kv_read.assign(units_.size(), 0);
+  for (const Launch& launch : launches_) {
+    for (const Run& run : runs_) {
+      if (!Serves(launch, run)) continue;
+      traffic.kv_read[launch.slab] +=
+          run.tokens * token_bytes / host_.shape.kv_heads *
+          geometry.Heads(pool_->SlabStripe(launch.slab));
+    }
+  }
+  traffic.kv_on_host = host_tokens_ * token_bytes;
+  traffic.streamed = stream_.layer_bytes();
+  traffic.launches = static_cast<uint32_t>(launches_.size());
+  if (traffic.launches > 0) {
+    traffic.inputs = at_.status;
+    traffic.outputs = at_.end - at_.status;
+  }
+  return traffic;
 }
 
 absl::Status CardDecode::MakeRoom() {
@@ -234,6 +311,9 @@ absl::Status CardDecode::MakeRoom() {
 }
 
 std::vector<DecodeEvent> CardDecode::TakeEvents() {
+  for (const PageStream::Event& event : stream_.TakeEvents()) {
+    events_.push_back({"stream", event.layer, event.start, event.finish});
+  }
   return std::exchange(events_, {});
 }
 

@@ -12,11 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "attention/attention_arrays.h"
 #include "attention/kv_pages.h"
 #include "attention/parallel_for.h"
+#include "fpga_dma/decode/page_stream.h"
 #include "fpga_dma/device_pool.h"
 #include "fpga_dma/kernels/kernel_abi.h"
 #include "fpga_dma/operation_tracker.h"
@@ -26,14 +28,17 @@ namespace paged_kv::fpga_dma {
 
 inline constexpr char kDecodeKernel[] = "paged_decode";
 
-// A page that is not there: of a block that is in the other tier alone.
+// In place of a device page, for a block that is in host memory: the host
+// attends to it, or it is sent to the card for every layer.
 inline constexpr uint32_t kNoDevicePage = 0xFFFFFFFFu;
+inline constexpr uint32_t kStreamedPage = 0xFFFFFFFEu;
 
 // The blocks of a step's sequences, in order, and where each is. One that is on
-// the device is read there, whether it is in host memory or not.
+// the device is read there, whether it is in host memory or not. A streamed one
+// is sent ahead of its layer, so no token of this step is in it.
 struct DecodeBlocks {
   std::vector<int32_t> indptr;            // [num_sequences + 1]
-  std::vector<uint32_t> device_pages;     // [blocks], or kNoDevicePage
+  std::vector<uint32_t> device_pages;     // [blocks], or one of the above
   std::vector<uint32_t> host_pages;       // [blocks], of those without
   std::vector<int32_t> last_page_tokens;  // [num_sequences]
 
@@ -51,14 +56,24 @@ struct CardDecodeOptions {
 
   // -- Affects speed --
 
-  // The rate at which the host reads its K/V, told to modelled devices
+  // The rate at which the host reads or packs its K/V, told to modelled devices
   // (Device::HostWorks); 0: as if it took no time.
   double host_bytes_per_second = 0;
 };
 
+// What one layer of a step moves, bytes.
+struct DecodeTraffic {
+  std::vector<uint64_t> kv_read;  // by the card, K and V; [slabs of the pool]
+  uint64_t kv_on_host = 0;        // K and V that the host attends to
+  uint64_t streamed = 0;          // pages sent for the layer
+  uint64_t inputs = 0;            // lists, tables and queries
+  uint64_t outputs = 0;           // with their status words
+  uint32_t launches = 0;
+};
+
 // What happened when, for plots.
 struct DecodeEvent {
-  std::string what;  // "upload", "kernel", "download", "host"
+  std::string what;  // "upload", "kernel", "download", "host", "stream"
   uint32_t layer = 0;
   absl::Time start;
   absl::Time finish;
@@ -69,7 +84,8 @@ struct DecodeEvent {
 // stripe and split, and one packed download; meanwhile the host attends to the
 // blocks that are not on the card, and the parts are merged by log-sum-exp,
 // which is exact (attention::MergePartials). All blocks on the card, some, or
-// none: resident, hybrid and host decoding are one.
+// none: resident, hybrid and host decoding are one. Streamed blocks take a
+// launch more, on what PageStream has sent while the layer before was read.
 //
 // The upload is read back with the outputs and compared, so that what the
 // kernels saw is what was sent. Pages are copied for nobody: those of the step
@@ -98,6 +114,8 @@ class CardDecode {
   // One query per sequence, its last token, to all its tokens. `q` is rounded
   // to bf16 where the card reads it. outputs.lse may be empty.
   //
+  // A step with streamed blocks takes its layers in order, from 0, and may
+  // repeat the last one; FailedPrecondition otherwise.
   // InvalidArgument for sizes that are not the step's; DataLoss if the card
   // lost its pages or nothing arrives as it was sent; else the device's last
   // error. On error nothing was written.
@@ -106,20 +124,26 @@ class CardDecode {
                       const attention::AttentionOutputs& outputs,
                       attention::ParallelFor& parallel);
 
+  // Of each layer of the step.
+  DecodeTraffic traffic() const;
   // What happened since the last call.
   std::vector<DecodeEvent> TakeEvents();
 
  private:
-  struct Unit {
-    uint32_t unit = 0;           // of the device
-    uint64_t work_offset = 0;    // in the slab, of this step
-    uint64_t status_offset = 0;  //
+  // What one compute unit does in a layer: with pages of the pool or streamed
+  // ones.
+  struct Launch {
+    uint32_t slab = 0;  // of the pool, or the streamed one beside it
+    bool streamed = false;
+    uint64_t work_offset = 0;  // in the slab of the step
+    uint64_t status_offset = 0;
     uint32_t items = 0;
   };
   // Blocks of one sequence in one split of the card.
   struct Run {
     uint32_t sequence = 0;
     uint32_t split = 0;
+    bool streamed = false;
     uint32_t table_begin = 0;
     uint32_t tokens = 0;
   };
@@ -132,15 +156,21 @@ class CardDecode {
              const attention::KvPages& host, const CardDecodeOptions& options);
   absl::Status Setup();
   absl::Status CheckBlocks(const DecodeBlocks& blocks) const;
+  absl::Status BeginStream(const DecodeBlocks& blocks);
+  void MakeRuns(const DecodeBlocks& blocks, uint32_t sequence,
+                std::vector<std::vector<uint32_t>>* streamed);
   absl::Status MakeRoom();
   void LayOut();
+  bool Serves(const Launch& launch, const Run& run) const;
+  uint32_t num_parts() const;  // of the card; the host's is one more
 
   void WriteInputs(uint32_t layer, absl::Span<const float> q);
   absl::Status AttendOnCard(uint32_t layer, absl::Span<const float> q,
                             const attention::AttentionOutputs& host_part,
                             attention::ParallelFor& parallel, bool* host_done);
-  absl::Status StartUnits();
-  absl::Status Finish(OpId op, const char* what, uint32_t layer);
+  absl::Status StartUnits(uint32_t layer, bool streamed);
+  absl::Status AwaitStream(uint32_t layer);
+  absl::Status Finish(OpId op, absl::string_view what, uint32_t layer);
   absl::Status Read(uint64_t begin, uint64_t end, uint32_t layer);
   absl::Status CheckStatusWords() const;
   absl::Status AttendOnHost(uint32_t layer, absl::Span<const float> q,
@@ -151,15 +181,19 @@ class CardDecode {
 
   uint32_t group() const;
   uint64_t OutBeatsOfItem() const;
-  std::vector<KernelArgument> Arguments(uint32_t slab) const;
+  std::vector<KernelArgument> Arguments(const Launch& launch,
+                                        uint32_t layer) const;
 
   OperationTracker* const tracker_;
   const DevicePool* const pool_;
   const attention::KvPages host_;
   const CardDecodeOptions options_;
-  BankId bank_ = kNoBank;    // of all ports but `kv`
-  std::vector<Unit> units_;  // [pool slabs]
+  BankId bank_ = kNoBank;        // of all ports but `kv`
+  std::vector<uint32_t> units_;  // of the device, [pool slabs]
+  PageStream stream_;
+  uint32_t next_layer_ = 0;  // of a step with streamed blocks
 
+  std::vector<Launch> launches_;
   std::vector<Run> runs_;
   std::vector<uint32_t> table_;
   size_t sequences_ = 0;

@@ -36,16 +36,26 @@ absl::Status CardDecode::Attend(uint32_t layer, absl::Span<const float> q,
         outputs.out.size(), " outputs, ", outputs.lse.size(), " lse; the step ",
         "has ", rows, " rows of ", shape.head_dim));
   }
-  // The host's part comes last: splits hold the tokens before it or after it
-  // alike, and a merge does not depend on where they are.
-  const uint32_t splits = pool_->geometry().splits();
-  std::vector<float> out((splits + 1) * rows * shape.head_dim);
-  std::vector<float> lse((splits + 1) * rows,
+  // The host's part comes last: a merge does not depend on where in its
+  // sequence a part lies.
+  const uint32_t host_index = num_parts();
+  std::vector<float> out((host_index + 1) * rows * shape.head_dim);
+  std::vector<float> lse((host_index + 1) * rows,
                          -std::numeric_limits<float>::infinity());
   const AttentionOutputs host_part = {
-      absl::MakeSpan(out).subspan(splits * rows * shape.head_dim),
-      absl::MakeSpan(lse).subspan(splits * rows)};
+      absl::MakeSpan(out).subspan(host_index * rows * shape.head_dim),
+      absl::MakeSpan(lse).subspan(host_index * rows)};
   bool host_done = host_tokens_ == 0;
+  if (!stream_.empty()) {
+    if (layer != next_layer_ && layer + 1 != next_layer_) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "layer ", layer,
+          " of a step with streamed blocks, which is at layer ", next_layer_));
+    }
+    next_layer_ = layer + 1;
+    // What read the half of layer - 1 has ended.
+    if (next_layer_ < shape.layers) stream_.Send(next_layer_);
+  }
   if (!runs_.empty()) {
     const uint64_t generation = tracker_->generation();
     absl::Status status;
@@ -63,7 +73,7 @@ absl::Status CardDecode::Attend(uint32_t layer, absl::Span<const float> q,
     PAGED_KV_RETURN_IF_ERROR(AttendOnHost(layer, q, host_part, parallel));
   }
   std::vector<attention::PartialAttention> parts;
-  for (uint32_t i = 0; i <= splits; ++i) {
+  for (uint32_t i = 0; i <= host_index; ++i) {
     parts.push_back({absl::MakeSpan(out).subspan(i * rows * shape.head_dim,
                                                  rows * shape.head_dim),
                      absl::MakeSpan(lse).subspan(i * rows, rows)});
@@ -104,21 +114,21 @@ void CardDecode::WriteInputs(uint32_t layer, absl::Span<const float> q) {
   std::memset(image_.data(), 0, at_.out);
   ++tag_;
   uint64_t out_beat = 0;
-  for (uint32_t slab = 0; slab < units_.size(); ++slab) {
-    const Unit& unit = units_[slab];
-    const uint32_t stripe = pool_->SlabStripe(slab);
-    std::byte* to = image_.data() + unit.work_offset;
+  for (const Launch& launch : launches_) {
+    const uint32_t stripe = pool_->SlabStripe(launch.slab);
+    std::byte* to = image_.data() + launch.work_offset;
     WorkListHeader header{};
     header.magic = kWorkListMagic;
     header.kernel = KernelId::kPagedDecode;
-    header.num_items = unit.items;
+    header.num_items = launch.items;
     header.tag = tag_;
     std::memcpy(to, &header, sizeof(header));
     for (const Run& run : runs_) {
-      if (run.split != slab % geometry.splits()) continue;
+      if (!Serves(launch, run)) continue;
       for (uint32_t h = 0; h < geometry.Heads(stripe); ++h) {
         const uint64_t slice =
-            layer * geometry.LayerStride(stripe) + h * geometry.HeadBytes();
+            (launch.streamed ? 0 : layer * geometry.LayerStride(stripe)) +
+            h * geometry.HeadBytes();
         const uint32_t row = run.sequence * options_.query_heads +
                              (geometry.FirstHead(stripe) + h) * group();
         DecodeItem item{};
@@ -150,30 +160,37 @@ void CardDecode::WriteInputs(uint32_t layer, absl::Span<const float> q) {
   }
 }
 
-std::vector<KernelArgument> CardDecode::Arguments(uint32_t slab) const {
+std::vector<KernelArgument> CardDecode::Arguments(const Launch& launch,
+                                                  uint32_t layer) const {
   const PoolGeometry& geometry = pool_->geometry();
-  const uint32_t stripe = pool_->SlabStripe(slab);
-  const Unit& unit = units_[slab];
+  const uint32_t stripe = pool_->SlabStripe(launch.slab);
   std::vector<KernelArgument> arguments(
       static_cast<size_t>(PagedDecodeArgument::kCount));
   const auto set = [&](PagedDecodeArgument which, KernelArgument argument) {
     arguments[static_cast<size_t>(which)] = argument;
   };
   using Argument = PagedDecodeArgument;
-  set(Argument::kKv, AddressArgument(pool_->slab(slab)));
-  set(Argument::kWork, AddressArgument(slab_.id(), unit.work_offset));
+  set(Argument::kKv, launch.streamed
+                         ? stream_.Address(launch.slab, layer)
+                         : AddressArgument(pool_->slab(launch.slab)));
+  set(Argument::kWork, AddressArgument(slab_.id(), launch.work_offset));
   set(Argument::kTable, AddressArgument(slab_.id(), at_.table));
   set(Argument::kQueries, AddressArgument(slab_.id(), at_.queries));
   set(Argument::kOut, AddressArgument(slab_.id(), at_.out));
-  set(Argument::kStatus, AddressArgument(slab_.id(), unit.status_offset));
-  set(Argument::kMaxItems, ScalarArgument(unit.items));
+  set(Argument::kStatus, AddressArgument(slab_.id(), launch.status_offset));
+  set(Argument::kMaxItems, ScalarArgument(launch.items));
   set(Argument::kTableEntries, ScalarArgument(table_.size()));
   set(Argument::kQueryBeats,
       ScalarArgument((at_.status - at_.queries) / kBeatBytes));
   set(Argument::kOutBeats, ScalarArgument((at_.end - at_.out) / kBeatBytes));
-  set(Argument::kNumPages, ScalarArgument(geometry.SplitPages()));
+  set(Argument::kNumPages,
+      ScalarArgument(launch.streamed
+                         ? stream_.Pages(launch.slab % geometry.splits())
+                         : geometry.SplitPages()));
   set(Argument::kPageStrideBeats,
-      ScalarArgument(geometry.PageStride(stripe) / kBeatBytes));
+      ScalarArgument((launch.streamed ? geometry.LayerStride(stripe)
+                                      : geometry.PageStride(stripe)) /
+                     kBeatBytes));
   set(Argument::kElement,
       ScalarArgument(static_cast<uint64_t>(KvElement::kBf16)));
   set(Argument::kHeadDim, ScalarArgument(host_.shape.head_dim));
@@ -182,27 +199,39 @@ std::vector<KernelArgument> CardDecode::Arguments(uint32_t slab) const {
   return arguments;
 }
 
-absl::Status CardDecode::Finish(OpId op, const char* what, uint32_t layer) {
+absl::Status CardDecode::Finish(OpId op, absl::string_view what,
+                                uint32_t layer) {
+  const bool down = what == "download";
   while (true) {
     const absl::optional<Completion> completion = tracker_->Take(op);
     if (completion.has_value()) {
-      events_.push_back(
-          {what, layer, completion->started, completion->finished});
+      events_.push_back({std::string(what), layer, completion->started,
+                         completion->finished});
       return completion->status;
     }
+    stream_.Advance(/*verify=*/!down);
     tracker_->Pump(absl::InfiniteFuture());
   }
 }
 
-absl::Status CardDecode::StartUnits() {
-  for (uint32_t slab = 0; slab < units_.size(); ++slab) {
-    if (units_[slab].items == 0) continue;
+absl::Status CardDecode::StartUnits(uint32_t layer, bool streamed) {
+  for (const Launch& launch : launches_) {
+    if (launch.streamed != streamed) continue;
     PAGED_KV_ASSIGN_OR_RETURN(
         const OpId op,
-        tracker_->StartKernel(units_[slab].unit, Arguments(slab)));
+        tracker_->StartKernel(units_[launch.slab], Arguments(launch, layer)));
     launched_.push_back(op);
   }
   return absl::OkStatus();
+}
+
+absl::Status CardDecode::AwaitStream(uint32_t layer) {
+  stream_.Advance();
+  while (stream_.status().ok() && !stream_.Arrived(layer)) {
+    tracker_->Pump(absl::InfiniteFuture());
+    stream_.Advance();
+  }
+  return stream_.status();
 }
 
 absl::Status CardDecode::AttendOnCard(uint32_t layer, absl::Span<const float> q,
@@ -216,7 +245,9 @@ absl::Status CardDecode::AttendOnCard(uint32_t layer, absl::Span<const float> q,
                                                   tracker_->QuietestUpload()));
   PAGED_KV_RETURN_IF_ERROR(Finish(upload, "upload", layer));
   launched_.clear();
-  absl::Status status = StartUnits();
+  absl::Status status = StartUnits(layer, /*streamed=*/false);
+  if (status.ok()) status = AwaitStream(layer);
+  if (status.ok()) status = StartUnits(layer, /*streamed=*/true);
   // While the card runs.
   if (status.ok() && !*host_done) {
     status = AttendOnHost(layer, q, host_part, parallel);
@@ -251,16 +282,15 @@ absl::Status CardDecode::Read(uint64_t begin, uint64_t end, uint32_t layer) {
 }
 
 absl::Status CardDecode::CheckStatusWords() const {
-  for (const Unit& unit : units_) {
-    if (unit.items == 0) continue;
+  for (const Launch& launch : launches_) {
     KernelStatus status;
-    std::memcpy(&status, image_.data() + unit.status_offset, sizeof(status));
+    std::memcpy(&status, image_.data() + launch.status_offset, sizeof(status));
     PAGED_KV_RETURN_IF_ERROR(ToStatus(kDecodeKernel, status));
-    if (status.items_done != unit.items || status.tag != tag_ ||
+    if (status.items_done != launch.items || status.tag != tag_ ||
         status.launches != 1) {
       return absl::InternalError(
           absl::StrCat(kDecodeKernel, " did ", status.items_done, " of ",
-                       unit.items, " items in ", status.launches,
+                       launch.items, " items in ", status.launches,
                        " launches, tag ", status.tag, " for ", tag_));
     }
   }
@@ -273,13 +303,14 @@ void CardDecode::TakeOutputs(std::vector<float>* out,
   const uint32_t dim = host_.shape.head_dim;
   const size_t rows = sequences_ * options_.query_heads;
   const std::byte* item = image_.data() + at_.out;
-  for (uint32_t slab = 0; slab < units_.size(); ++slab) {
-    const uint32_t stripe = pool_->SlabStripe(slab);
+  for (const Launch& launch : launches_) {
+    const uint32_t stripe = pool_->SlabStripe(launch.slab);
     for (const Run& run : runs_) {
-      if (run.split != slab % geometry.splits()) continue;
+      if (!Serves(launch, run)) continue;
+      const size_t part =
+          run.split + (run.streamed ? pool_->geometry().splits() : 0);
       for (uint32_t h = 0; h < geometry.Heads(stripe); ++h) {
-        const size_t row = run.split * rows +
-                           run.sequence * options_.query_heads +
+        const size_t row = part * rows + run.sequence * options_.query_heads +
                            (geometry.FirstHead(stripe) + h) * group();
         for (uint32_t g = 0; g < group(); ++g) {
           std::memcpy(out->data() + (row + g) * dim,

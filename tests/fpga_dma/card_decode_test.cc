@@ -3,6 +3,7 @@
 
 #include "fpga_dma/decode/card_decode.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -29,6 +30,8 @@ struct DecodeSpec {
   std::vector<uint32_t> tokens;
   uint64_t seed = 1;
   FaultPlanOptions faults;
+  // What is not on the card is sent there, but for last blocks.
+  bool streamed = false;
 };
 
 constexpr uint32_t kLayers = 3;
@@ -53,7 +56,9 @@ class DecodeProblem {
         const uint32_t split = i % spec.splits;
         const uint32_t device = split * per_split + (host * 7 + 3) % per_split;
         blocks_.host_pages.push_back(resident ? 0xDEADu : host);
-        blocks_.device_pages.push_back(resident ? device : kNoDevicePage);
+        const uint32_t elsewhere =
+            spec.streamed && i + 1 < n ? kStreamedPage : kNoDevicePage;
+        blocks_.device_pages.push_back(resident ? device : elsewhere);
         all_host_.push_back(static_cast<int32_t>(host));
         if (resident) up.push_back(Up(host, device, {0, kLayers}));
       }
@@ -162,7 +167,7 @@ class DecodeProblem {
 TEST(CardDecodeTest, EqualsTheHostWhereverTheBlocksAre) {
   const uint64_t seed = TestSeed(1);
   uint64_t n = 0;
-  for (uint32_t resident : {100u, 50u, 0u}) {
+  for (uint32_t resident : {100u, 50u, 0u, 50u, 0u}) {
     for (const DecodeSpec& base : {
              DecodeSpec{4, 7, 128, 16, 4, 1, 0, {70, 5, 0, 16, 33}, 1, {}},
              DecodeSpec{4, 8, 64, 32, 2, 2, 0, {1, 130}, 1, {}},
@@ -171,9 +176,11 @@ TEST(CardDecodeTest, EqualsTheHostWhereverTheBlocksAre) {
          }) {
       DecodeSpec spec = base;
       spec.resident_percent = resident;
+      spec.streamed = n >= 12;
       spec.seed = seed + n++;
-      SCOPED_TRACE(
-          absl::StrCat(resident, " % resident, head_dim ", spec.head_dim));
+      SCOPED_TRACE(absl::StrCat(resident, " % resident, head_dim ",
+                                spec.head_dim,
+                                spec.streamed ? ", streamed" : ""));
       DecodeProblem problem(spec);
       ASSERT_TRUE(problem.uploaded().ok()) << problem.uploaded();
       const auto decode = problem.Create();
@@ -279,6 +286,76 @@ TEST(CardDecodeTest, TheHostWorksWhileTheCardRuns) {
   EXPECT_TRUE(decode->TakeEvents().empty());
 }
 
+// A step of 5 tokens longer than whole blocks, of which the card has half: what
+// is sent for a layer, and in how many launches.
+TEST(CardDecodeTest, StreamedBlocksAreSentLayerByLayer) {
+  DecodeSpec spec;
+  spec.tokens = {405, 405};
+  spec.stripes = 4;
+  spec.resident_percent = 0;
+  spec.streamed = true;
+  DecodeProblem problem(spec);
+  const auto decode = problem.Create();
+  ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+  const DecodeTraffic traffic = decode->traffic();
+  const uint64_t block_bytes = 2 * 4 * 16 * 128 * 2;  // of a layer
+  EXPECT_EQ(traffic.streamed, 2 * 25 * block_bytes);
+  EXPECT_EQ(traffic.launches, 4u);
+  EXPECT_EQ(traffic.kv_read,
+            std::vector<uint64_t>(4, 2 * 25 * block_bytes / 4));
+  EXPECT_EQ(traffic.kv_on_host, 2 * 5 * block_bytes / 16);
+  attention::SerialFor serial;
+  std::vector<float> out(problem.q().size());
+  const auto attend = [&](uint32_t layer) {
+    return decode->Attend(layer, problem.q(), {absl::MakeSpan(out), {}},
+                          serial);
+  };
+  // Only in order; the last one again is no harm.
+  EXPECT_EQ(attend(1).code(), absl::StatusCode::kFailedPrecondition);
+  for (uint32_t layer : {0u, 0u, 1u, 2u}) {
+    ASSERT_TRUE(attend(layer).ok());
+    EXPECT_LE(problem.MaxError(out, layer), 1e-3);
+  }
+  EXPECT_EQ(attend(1).code(), absl::StatusCode::kFailedPrecondition);
+  // A layer is on its way before the one before it is done.
+  absl::Time last_of_0, first_of_1 = absl::InfiniteFuture();
+  for (const DecodeEvent& event : decode->TakeEvents()) {
+    if (event.what == "kernel" && event.layer == 0) last_of_0 = event.finish;
+    if (event.what == "stream" && event.layer == 1) {
+      first_of_1 = std::min(first_of_1, event.start);
+    }
+  }
+  EXPECT_LT(first_of_1, last_of_0);
+  // The next step sends anew: pages may have changed.
+  ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+  ASSERT_TRUE(attend(0).ok());
+  EXPECT_LE(problem.MaxError(out, 0), 1e-3);
+  problem.rig().ExpectNoMisuse();
+}
+
+// A step that is given up in the middle, and one that ends with its object.
+TEST(CardDecodeTest, AStreamMayBeGivenUp) {
+  DecodeSpec spec;
+  spec.tokens = {800, 3};
+  spec.resident_percent = 20;
+  spec.streamed = true;
+  DecodeProblem problem(spec);
+  attention::SerialFor serial;
+  std::vector<float> out(problem.q().size());
+  {
+    const auto decode = problem.Create();
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+      ASSERT_TRUE(
+          decode->Attend(0, problem.q(), {absl::MakeSpan(out), {}}, serial)
+              .ok());
+      EXPECT_LE(problem.MaxError(out, 0), 1e-3);
+    }
+    ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+  }
+  problem.rig().ExpectNoMisuse();
+}
+
 // Whatever the link does, a result is right or there is none.
 TEST(CardDecodeTest, FaultsAreFoundOrReported) {
   const uint64_t seed = TestSeed(1);
@@ -292,6 +369,7 @@ TEST(CardDecodeTest, FaultsAreFoundOrReported) {
     spec.stripes = 2;
     spec.tokens = {40, 21};
     spec.resident_percent = 70;
+    spec.streamed = i % 2 == 1;
     spec.seed = seed + i;
     spec.faults.seed = seed + i;
     for (CardOperation operation :

@@ -190,6 +190,22 @@ TEST(TimingModelTest, RunsOfAUnitFollowEachOtherAndUnitsShareABank) {
   EXPECT_DOUBLE_EQ(Microseconds(e.end - e.start), 60);
 }
 
+// Every other turn is the transfer's, and what it takes is missing afterwards:
+// nothing moves faster in all than the bank does.
+TEST(TimingModelTest, ATransferTakesTurnsWithAKernelAtItsBank) {
+  TimingModel timing(EasyBoard());
+  const auto up = DmaDirection::kUpload;
+  const auto at = [](double us) { return kStart + absl::Microseconds(us); };
+  // The kernel reads from 50 us to 150 us.
+  EXPECT_EQ(timing.Kernel(0, Load(200000, 0, 0), kStart).end, at(150));
+  // 40,000 bytes are 20 us of the bank's time, 40 us by every other turn, and
+  // as much on the link.
+  EXPECT_EQ(timing.Transfer(up, 0, kBank0, 40000, at(50)).end, at(100));
+  // What the transfer took comes on top for the next kernel.
+  EXPECT_EQ(timing.Kernel(1, Load(2000, 0, 0), at(100)).end, at(171));
+  EXPECT_EQ(timing.bank_busy()[0], absl::Microseconds(121));
+}
+
 TEST(TimingModelTest, SlownessHoldsUpWhatFollows) {
   TimingModel timing(EasyBoard());
   const auto up = DmaDirection::kUpload;

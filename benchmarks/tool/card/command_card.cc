@@ -5,21 +5,38 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "benchmarks/tool/card/calibration.h"
+#include "benchmarks/tool/card/card_case.h"
 #include "benchmarks/tool/card/card_report.h"
+#include "benchmarks/tool/card/card_run.h"
+#include "benchmarks/tool/card/card_run_report.h"
+#include "benchmarks/tool/card/card_sweep.h"
 #include "benchmarks/tool/card/open_card.h"
 #include "benchmarks/tool/command.h"
 #include "benchmarks/tool/file_io.h"
 #include "benchmarks/tool/flags.h"
+#include "benchmarks/tool/kernels/attention_flags.h"
+#include "benchmarks/tool/plot.h"
+#include "benchmarks/tool/progress.h"
+#include "benchmarks/tool/table.h"
+#include "nlohmann/json.hpp"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::tool {
 namespace {
 
 constexpr char kDetails[] =
-    "Measures what decides how fast a card decodes: what a DMA transfer costs "
-    "and how fast it is in either direction, what a kernel launch costs, and "
-    "how fast each compute unit of paged_decode reads pages from its bank.\n"
+    "Measures what decides how fast a card decodes (what a DMA transfer, a "
+    "byte and a kernel launch cost, how fast each compute unit reads pages), "
+    "then decodes: prompts are computed on the host, their pages handed over "
+    "to the card meanwhile, and every step's attention is compared with the "
+    "host's own over all pages.\n"
+    "\n"
+    "Modes: host attends to all; resident: the card does; hybrid: the card to "
+    "what it has (--resident), the host to the rest, at once; streamed: the "
+    "rest is sent to the card layer by layer; auto: what should take the least "
+    "time.\n"
     "\n"
     "Without --device the card is a model of a board (--board): driven through "
     "XRT where the emulated card was built, else in this process. Its times "
@@ -27,6 +44,8 @@ constexpr char kDetails[] =
     "\n"
     "Examples:\n"
     "  pagedkv card\n"
+    "  pagedkv card --board=u250 --resident=0.5 --mode=hybrid --plot=step.svg\n"
+    "  pagedkv card --sweep --plot=modes.svg\n"
     "  pagedkv card --board=u250 --calibrate=u250.json\n"
     "  pagedkv card --info\n"
     "  pagedkv card --device=0000:3b:00.1 --xclbin=pagedkv_u280.xclbin";
@@ -49,9 +68,41 @@ class CardCommand : public Command {
     app.add_flag("--info", info_,
                  "Say which cards there are and how to enable more, no more");
     AddText(app, "--calibrate", &calibration_path_, "FILE",
-            "Write the measured constants to this file as JSON");
+            "Only measure what operations cost, and write that to this file as "
+            "JSON");
     AddNumber(app, "--repeats", &options_.repeats, 1, 1000,
-              "Of each measurement; the median counts");
+              "Of each measurement of costs; the median counts");
+    AddChoice(app, "--mode", &case_.mode, ParseCardMode,
+              "host|resident|hybrid|streamed|auto", "auto",
+              "Who attends to the blocks");
+    AddReal(app, "--resident", &case_.resident, 0.0, 1.0,
+            "Share of the blocks that the card has room for");
+    AddNumber(app, "--batch", &case_.batch, 1, 1024, "Sequences");
+    AddNumber(app, "--context", &case_.context, 1, 1u << 20,
+              "Prompt tokens of each");
+    AddNumber(app, "--steps", &case_.steps, 1, 1u << 16, "Decode steps");
+    AddNumber(app, "--layers", &case_.shape.layers, 1, 1024,
+              "Layers of the model");
+    AddChoice(app, "--heads", &heads_, ParseHeads, "QUERY/KV", "28/4",
+              "Query and KV heads");
+    AddNumber(app, "--head_dim", &case_.shape.head_dim, 8, 128,
+              "Of K and V: 8, 16, 32, 64 or 128");
+    AddNumber(app, "--block_tokens", &case_.shape.block_tokens, 16, 1024,
+              "Tokens per block, whole tiles of 16");
+    AddReal(app, "--host_gbps", &host_gbps_, 0.1, 10000.0,
+            "GB/s of K and V that the host attends to, on a modelled clock");
+    AddReal(app, "--prefill_tflops", &prefill_tflops_, 0.001, 10000.0,
+            "Tflop/s of the host's prefill, on a modelled clock");
+    app.add_flag("--sweep", sweep_run_,
+                 "Time per step of each mode from 0.1 to 8 times the card's "
+                 "memory for pages");
+    AddNumber(app, "--points", &sweep_.points, 1, 1000, "Of a sweep");
+    AddNumber(app, "--device_mib", &device_mib_, 1, 1u << 20,
+              "MiB of pages on the card in a sweep");
+    app.add_flag("--compare", compare_,
+                 "Decode in every mode, predicted against measured");
+    AddText(app, "--plot", &plot_path_, "FILE",
+            "Draw the step's timeline, or the sweep, as SVG or PNG");
     common_.AddTo(app);
   }
 
@@ -60,25 +111,106 @@ class CardCommand : public Command {
       streams.out << DescribeCards();
       return kExitOk;
     }
-    options_.seed = common_.seed;
+    if (!plot_path_.empty()) {
+      PAGED_KV_RETURN_IF_ERROR(CheckCanPlot(plot_path_));
+    }
+    CompleteCase();
     PAGED_KV_ASSIGN_OR_RETURN(const OpenedCard card, OpenCard(choice_));
     PAGED_KV_ASSIGN_OR_RETURN(const CardCalibration costs,
                               Calibrate(*card.device, options_));
-    const std::string json =
-        absl::StrCat(CardJson(card, options_, costs).dump(2), "\n");
     if (!calibration_path_.empty()) {
-      PAGED_KV_RETURN_IF_ERROR(WriteFile(calibration_path_, json));
+      PAGED_KV_RETURN_IF_ERROR(WriteFile(
+          calibration_path_,
+          absl::StrCat(CardJson(card, options_, costs).dump(2), "\n")));
+      return Print(card, costs, "", nullptr, streams);
     }
-    streams.out << (common_.json ? json : CardText(card, costs));
-    return kExitOk;
+    Progress progress(common_.ProgressStream(streams));
+    if (sweep_run_) return Sweep(card, costs, progress, streams);
+    if (compare_) return Compare(card, costs, progress, streams);
+    PAGED_KV_ASSIGN_OR_RETURN(const CardRun run,
+                              RunCard(card, costs, case_, progress));
+    if (!plot_path_.empty()) {
+      PAGED_KV_RETURN_IF_ERROR(WritePlot(CardTimelinePlot(run), plot_path_));
+    }
+    return Print(card, costs, CardRunText(run), {{"decode", CardRunJson(run)}},
+                 streams);
   }
 
  private:
+  void CompleteCase() {
+    options_.seed = common_.seed;
+    case_.seed = common_.seed;
+    case_.query_heads = heads_.query;
+    case_.shape.kv_heads = heads_.kv;
+    case_.host_bytes_per_second = host_gbps_ * 1e9;
+    case_.prefill_flops = prefill_tflops_ * 1e12;
+    sweep_.device_bytes = uint64_t{device_mib_} << 20;
+  }
+
+  absl::StatusOr<int> Sweep(const OpenedCard& card,
+                            const CardCalibration& costs, Progress& progress,
+                            ToolStreams& streams) {
+    PAGED_KV_ASSIGN_OR_RETURN(const CardSweep sweep,
+                              SweepCard(card, costs, case_, sweep_, progress));
+    if (!plot_path_.empty()) {
+      PAGED_KV_RETURN_IF_ERROR(WritePlot(CardSweepPlot(sweep), plot_path_));
+    }
+    return Print(card, costs, CardSweepText(sweep),
+                 {{"sweep", CardSweepJson(sweep)}}, streams);
+  }
+
+  absl::StatusOr<int> Compare(const OpenedCard& card,
+                              const CardCalibration& costs, Progress& progress,
+                              ToolStreams& streams) {
+    Table table({"mode", "predicted ms", "measured ms", "measured/predicted"});
+    nlohmann::ordered_json json;
+    for (CardMode mode : kFixedCardModes) {
+      if (mode == CardMode::kResident && case_.resident < 1) continue;
+      CardCase one = case_;
+      one.mode = mode;
+      PAGED_KV_ASSIGN_OR_RETURN(const CardRun run,
+                                RunCard(card, costs, one, progress));
+      const double predicted = absl::ToDoubleMilliseconds(run.predicted);
+      const double measured = absl::ToDoubleMilliseconds(run.step_time);
+      table.Add({std::string(CardModeName(mode)),
+                 absl::StrFormat("%.3f", predicted),
+                 absl::StrFormat("%.3f", measured),
+                 absl::StrFormat("%.3f", measured / predicted)});
+      json["compare"].push_back(CardRunJson(run));
+    }
+    return Print(card, costs, table.Text(), json, streams);
+  }
+
+  absl::StatusOr<int> Print(const OpenedCard& card,
+                            const CardCalibration& costs,
+                            const std::string& text,
+                            const nlohmann::ordered_json& parts,
+                            ToolStreams& streams) {
+    if (common_.json) {
+      nlohmann::ordered_json json = CardJson(card, options_, costs);
+      if (parts.is_object()) json.update(parts);
+      streams.out << json.dump(2) << "\n";
+    } else {
+      streams.out << CardText(card, costs) << (text.empty() ? "" : "\n")
+                  << text;
+    }
+    return kExitOk;
+  }
+
   CardChoice choice_;
   CalibrationOptions options_;
+  CardCase case_;
+  Heads heads_;
+  double host_gbps_ = 40.0;
+  double prefill_tflops_ = 2.0;
+  CardSweepOptions sweep_;
+  uint32_t device_mib_ = 64;
   CommonFlags common_;
   std::string calibration_path_;
+  std::string plot_path_;
   bool info_ = false;
+  bool sweep_run_ = false;
+  bool compare_ = false;
 };
 
 }  // namespace

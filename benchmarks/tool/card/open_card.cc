@@ -45,7 +45,7 @@ absl::StatusOr<OpenedCard> OpenSimulated(const Board& board) {
   PAGED_KV_ASSIGN_OR_RETURN(
       std::unique_ptr<fpga_dma::SimulatedDevice> device,
       fpga_dma::SimulatedDevice::Create(std::move(options)));
-  return OpenedCard{std::move(device), "simulated in this process"};
+  return OpenedCard{std::move(device), "simulated in this process", board};
 }
 
 #ifdef PAGED_KV_TOOL_HAS_XRT
@@ -106,7 +106,7 @@ absl::StatusOr<OpenedCard> OpenEmulated(const std::string& name,
   options.xclbin = file.path();
   PAGED_KV_ASSIGN_OR_RETURN(std::unique_ptr<fpga_dma::Device> device,
                             fpga_dma::OpenXrtDevice(options));
-  return OpenedCard{std::move(device), "emulated, driven through XRT"};
+  return OpenedCard{std::move(device), "emulated, driven through XRT", board};
 }
 
 absl::StatusOr<OpenedCard> OpenReal(const CardChoice& choice) {
@@ -120,7 +120,7 @@ absl::StatusOr<OpenedCard> OpenReal(const CardChoice& choice) {
   options.xclbin = choice.xclbin;
   PAGED_KV_ASSIGN_OR_RETURN(std::unique_ptr<fpga_dma::Device> device,
                             fpga_dma::OpenXrtDevice(options));
-  return OpenedCard{std::move(device), "driven through XRT"};
+  return OpenedCard{std::move(device), "driven through XRT", absl::nullopt};
 }
 
 #endif  // PAGED_KV_TOOL_HAS_XRT

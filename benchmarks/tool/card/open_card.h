@@ -8,6 +8,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "fpga_dma/card_model/board.h"
 #include "fpga_dma/device.h"
 
 namespace paged_kv::tool {
@@ -22,7 +24,8 @@ struct CardChoice {
 
 struct OpenedCard {
   std::unique_ptr<fpga_dma::Device> device;
-  std::string driver;  // how it is driven, for people
+  std::string driver;                     // how it is driven, for people
+  absl::optional<fpga_dma::Board> board;  // of a card without hardware
 };
 
 // Opens the card that XRT finds; or the emulated card through XRT, where both
