@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The status of a kernel's launches: the codes of KernelError (kernel_abi.h).
-// The first error stays until the host clears it.
+// The first error in time stays until the host clears it. Of two in the same
+// cycle a kernel reports the one of the bus: what an item holds is not to be
+// trusted then.
 //
 //   word 0  code              word 4  items done by the last launch
 //   word 1  item              word 5  bad items since the last clear

@@ -136,6 +136,49 @@ TEST_F(KvGatherErrorsTest, BusErrorsOfBothPorts) {
   EXPECT_EQ(bench_.ReadStatus().items_done, 2u);
 }
 
+// A bad page behind three good ones, and a burst of the third that fails, at
+// all distances of the two in time: the first of them is reported, whole.
+TEST_F(KvGatherErrorsTest, TheFirstOfABusErrorAndABadPageIsReported) {
+  arguments_.num_entries = arguments_.table_entries = 4;
+  arguments_.slice_beats = 8;
+  arguments_.burst_beats = 1;
+  arguments_.max_outstanding = 2;
+  bench_.memory.Write(kTable, {3, 8, 1, 9});
+  int bus_errors = 0, bad_pages = 0;
+  for (uint32_t latency = 1; latency <= 12; ++latency) {
+    uint32_t last_bus_error = 0;
+    for (uint32_t burst = 1; burst <= 24; ++burst) {
+      port_.latency_cycles = latency;
+      bench_.Prepare(arguments_, port_, 0);
+      PortBehaviour failing = port_;
+      failing.bus_error_burst = burst;
+      failing.error_response = 2 + burst % 2;
+      bench_.kv_port.Start(failing, {0x1234'5000, 0x1234'5000 + 9 * 4096}, 1,
+                           2);
+      ASSERT_TRUE(bench_.Launch()) << "hangs";
+      const RtlStatus status = bench_.ReadStatus();
+      EXPECT_EQ(status.bad_items, 1u);
+      EXPECT_EQ(status.items_done, 3u);
+      EXPECT_TRUE(bench_.ended_empty);
+      if (status.code == KernelError::kBusError) {
+        EXPECT_EQ(status.detail, 0u);
+        EXPECT_LE(status.item, (burst - 1) / 8);
+        EXPECT_EQ(last_bus_error, burst - 1) << "a later burst, but earlier";
+        last_bus_error = burst;
+        ++bus_errors;
+      } else {
+        EXPECT_EQ(status.code, KernelError::kPageIndex);
+        EXPECT_EQ(status.detail, 9u);
+        EXPECT_EQ(status.item, 3u);
+        ++bad_pages;
+      }
+      bench_.ClearStatus();
+    }
+  }
+  EXPECT_GT(bus_errors, 20);
+  EXPECT_GT(bad_pages, 20);
+}
+
 TEST_F(KvGatherErrorsTest, LaunchesThroughTheControlRegister) {
   bench_.Prepare(arguments_, port_, 0);
   EXPECT_EQ(bench_.ReadRegister(kControl), kApIdle);

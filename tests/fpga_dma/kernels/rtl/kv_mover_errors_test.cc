@@ -166,6 +166,47 @@ TEST_F(KvMoverErrorsTest, BusErrorsOfAllPorts) {
   }
 }
 
+// The third item is bad; a burst of those before it fails, at all distances of
+// the two in time: the first of them is reported, whole.
+TEST_F(KvMoverErrorsTest, TheFirstOfABusErrorAndABadItemIsReported) {
+  arguments_.num_items = arguments_.max_items = 3;
+  arguments_.burst_beats = 1;
+  arguments_.max_outstanding = 2;
+  items_ = {{0, 1, 0, 0, 8, 1, 0, 0},
+            {1, 2, 0, 0, 8, 1, 0, 0},
+            {3, 0, 0, 0, 8, 1, 0, 0}};
+  int bus_errors = 0, bad_items = 0;
+  for (uint32_t latency = 1; latency <= 12; ++latency) {
+    uint32_t last_bus_error = 0;
+    for (uint32_t burst = 1; burst <= 16; ++burst) {
+      port_.latency_cycles = latency;
+      bench_.Prepare(arguments_, items_, port_);
+      PortBehaviour failing = port_;
+      failing.bus_error_burst = burst;
+      bench_.source_port.Start(
+          failing, {arguments_.source, arguments_.source + 3 * 4096}, 1, 2);
+      ASSERT_TRUE(bench_.Launch()) << "hangs";
+      const RtlStatus status = bench_.ReadStatus();
+      EXPECT_EQ(status.bad_items, 1u);
+      EXPECT_EQ(status.items_done, 2u);
+      if (status.code == KernelError::kBusError) {
+        EXPECT_EQ(status.detail, 0u);
+        EXPECT_EQ(last_bus_error, burst - 1) << "a later burst, but earlier";
+        last_bus_error = burst;
+        ++bus_errors;
+      } else {
+        EXPECT_EQ(status.code, KernelError::kPageIndex);
+        EXPECT_EQ(status.detail, 3u);
+        EXPECT_EQ(status.item, 2u);
+        ++bad_items;
+      }
+      bench_.ClearStatus();
+    }
+  }
+  EXPECT_GT(bus_errors, 20);
+  EXPECT_GT(bad_items, 20);
+}
+
 TEST_F(KvMoverErrorsTest, BusErrorOfAWrite) {
   bench_.Prepare(arguments_, items_, port_);
   port_.bus_error_burst = 1;
