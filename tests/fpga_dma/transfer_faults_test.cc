@@ -82,6 +82,27 @@ TEST(TransferFaultsTest, CaseE10WhatArrivesWrongIsNeverVisible) {
   }
 }
 
+// A work list with a flipped bit could name a stranger's page: it is found
+// before a kernel sees it, wherever the bit is.
+TEST(TransferFaultsTest, WorkListsAreComparedBeforeTheyAreUsed) {
+  uint64_t found = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    RigOptions options = Way(1);
+    options.stripes = 1;
+    options.seed = seed;
+    options.faults.seed = seed;
+    // Of a packed upload the list goes first.
+    options.faults.rules = {
+        Nth(CardOperation::kUpload, FaultKind::kFlipBit, 1)};
+    TransferRig rig(options);
+    ASSERT_TRUE(rig.Move({Up(1, 4, rig.AllLayers())}).status.ok());
+    ASSERT_TRUE(rig.DevicePage(4) == rig.HostPage(1));
+    found += rig.queue().Stats().corruptions;
+  }
+  // All but those that hit the status words, a third of the list.
+  EXPECT_GT(found, 25u);
+}
+
 // Case E10 on the card: a page that was uploaded in part is nobody's content,
 // neither the old one nor the new one.
 TEST(TransferFaultsTest, CaseE10HalfAnUploadIsNoContent) {
