@@ -22,7 +22,8 @@ BlockShape CacheShape(const ModelConfig& config, DType dtype,
 }
 
 absl::StatusOr<std::unique_ptr<KvCacheManager>> MakeModelCache(
-    const ModelConfig& config, const ModelCacheOptions& options) {
+    const ModelConfig& config, const ModelCacheOptions& options,
+    const PageLayout* host_pages) {
   KvCacheOptions cache;
   LayerGroup group;
   group.shape = CacheShape(config, options.dtype, options.block_tokens);
@@ -32,7 +33,12 @@ absl::StatusOr<std::unique_ptr<KvCacheManager>> MakeModelCache(
   cache.max_tokens_per_sequence =
       options.max_tokens == 0 ? config.max_context : options.max_tokens;
   cache.prefix_caching = options.prefix_caching;
+  cache.device.pages = BlockCount(options.device_pages);
   cache.memory = MemoryMode::kOwnMemory;
+  if (host_pages != nullptr) {
+    cache.memory = MemoryMode::kCallerMemory;
+    cache.layouts = {*host_pages};
+  }
   return KvCacheManager::Create(cache);
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "docs/examples/llm/engine/prompt_lookup.h"
+#include "paged_kv/check.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::llm {
@@ -40,37 +41,59 @@ ModelCacheOptions Completed(ModelCacheOptions cache, const ModelConfig& config,
     cache.blocks = scheduler.max_batch_sequences *
                    BlocksOf(cache.max_tokens, cache.block_tokens);
   }
+  if (scheduler.decode_tier == Tier::kDevice && cache.device_pages == 0) {
+    cache.device_pages = cache.blocks;
+  }
   return cache;
 }
 
 }  // namespace
 
 ServingEngine::ServingEngine(Transformer* model,
+                             std::unique_ptr<TieredPages> tiers,
                              std::unique_ptr<KvCacheManager> cache,
                              std::unique_ptr<AttentionBackend> attention)
     : model_(model),
+      tiers_(std::move(tiers)),
       cache_(std::move(cache)),
       attention_(std::move(attention)),
-      runner_(cache_.get(), model, attention_.get()) {}
+      runner_(cache_.get(), model, attention_.get(),
+              tiers_ == nullptr ? 0 : tiers_->first_device_page()) {}
 
 absl::StatusOr<std::unique_ptr<ServingEngine>> ServingEngine::Create(
     Transformer* model, const EngineOptions& options,
     attention::ParallelFor* parallel) {
-  const uint32_t query_heads = model->config().heads;
+  const ModelConfig& config = model->config();
+  const ModelCacheOptions cache_options =
+      Completed(options.cache, config, options.scheduler);
+  const bool on_device = options.scheduler.decode_tier == Tier::kDevice;
+  if (on_device && options.attention) {
+    return absl::InvalidArgumentError(
+        "an attention of its own cannot read a device in host memory");
+  }
+  std::unique_ptr<TieredPages> tiers;
+  if (on_device) {
+    PAGED_KV_ASSIGN_OR_RETURN(
+        tiers,
+        TieredPages::Create(
+            CacheShape(config, cache_options.dtype, cache_options.block_tokens),
+            cache_options.blocks, cache_options.device_pages));
+  }
   PAGED_KV_ASSIGN_OR_RETURN(
       std::unique_ptr<KvCacheManager> cache,
-      MakeModelCache(model->config(), Completed(options.cache, model->config(),
-                                                options.scheduler)));
+      MakeModelCache(config, cache_options,
+                     tiers == nullptr ? nullptr : &tiers->pages().layout));
   std::unique_ptr<AttentionBackend> attention;
   if (options.attention) {
     PAGED_KV_ASSIGN_OR_RETURN(attention,
-                              options.attention(*cache, query_heads));
+                              options.attention(*cache, config.heads));
   } else {
-    PAGED_KV_ASSIGN_OR_RETURN(const attention::KvPages pages, PagesOf(*cache));
-    attention = MakeCpuAttention(pages, query_heads, parallel);
+    PAGED_KV_ASSIGN_OR_RETURN(attention::KvPages pages, PagesOf(*cache));
+    if (tiers != nullptr) pages = tiers->pages();
+    attention = MakeCpuAttention(pages, config.heads, parallel);
   }
-  std::unique_ptr<ServingEngine> engine(
-      new ServingEngine(model, std::move(cache), std::move(attention)));
+  std::unique_ptr<ServingEngine> engine(new ServingEngine(
+      model, std::move(tiers), std::move(cache), std::move(attention)));
   PAGED_KV_ASSIGN_OR_RETURN(
       engine->scheduler_,
       BatchScheduler::Create(engine->cache_.get(), &engine->clock_,
@@ -126,7 +149,7 @@ absl::StatusOr<absl::Span<const EmittedToken>> ServingEngine::Step() {
   emitted_.clear();
   last_items_.clear();
   TimePoint begin = Now();
-  PAGED_KV_ASSIGN_OR_RETURN(const ScheduledStep step, scheduler_->Schedule());
+  PAGED_KV_ASSIGN_OR_RETURN(const ScheduledStep step, NextStep());
   times_.schedule_s += SecondsSince(begin);
   if (step.empty()) return absl::MakeConstSpan(emitted_);
   last_items_.assign(step.items.begin(), step.items.end());
@@ -150,6 +173,29 @@ absl::StatusOr<absl::Span<const EmittedToken>> ServingEngine::Step() {
   return absl::MakeConstSpan(emitted_);
 }
 
+absl::StatusOr<ScheduledStep> ServingEngine::NextStep() {
+  for (;;) {
+    PAGED_KV_ASSIGN_OR_RETURN(const ScheduledStep step, scheduler_->Schedule());
+    if (tiers_ == nullptr) return step;
+    PAGED_KV_ASSIGN_OR_RETURN(const bool moved, MovePages());
+    // What was moved may be what everybody waited for.
+    if (!step.empty() || !moved) return step;
+  }
+}
+
+absl::StatusOr<bool> ServingEngine::MovePages() {
+  const absl::Span<const TierTransfer> taken = scheduler_->TakeTransfers();
+  transfers_.assign(taken.begin(), taken.end());
+  for (const TierTransfer& transfer : transfers_) {
+    // Only what no step in flight writes is ever moved: this engine completes a
+    // step before it schedules another.
+    PAGED_KV_CHECK(transfer.after_step == StepId(0));
+    tiers_->Move(transfer);
+    PAGED_KV_RETURN_IF_ERROR(scheduler_->FinishTransfer(transfer.id, true));
+  }
+  return !transfers_.empty();
+}
+
 absl::StatusOr<absl::Span<const float>> ServingEngine::RunItems(
     const ScheduledStep& step) {
   rows_.clear();
@@ -159,7 +205,8 @@ absl::StatusOr<absl::Span<const float>> ServingEngine::RunItems(
   for (const WorkItem& item : step.items) {
     const uint32_t first = item.first_new.value();
     if (item.drafts.empty()) {
-      rows_.push_back({item.tokens, first, std::min(item.outputs, 1u)});
+      rows_.push_back(
+          {item.tokens, first, std::min(item.outputs, 1u), item.tier});
       continue;
     }
     const size_t begin = drafted_rows_.size();
@@ -168,7 +215,7 @@ absl::StatusOr<absl::Span<const float>> ServingEngine::RunItems(
     drafted_rows_.insert(drafted_rows_.end(), item.drafts.begin(),
                          item.drafts.end());
     rows_.push_back({absl::MakeConstSpan(drafted_rows_).subspan(begin), first,
-                     item.outputs});
+                     item.outputs, item.tier});
   }
   const TimePoint begin = Now();
   const double tables_before = runner_.tables_s();
@@ -261,7 +308,9 @@ std::optional<FinishedRequest> ServingEngine::TakeFinished() {
 
 uint64_t ServingEngine::cache_bytes() const {
   const auto shape = cache_->options().groups[kAllLayers.value()].shape;
-  return PageBytes(shape).value() * cache_->PoolBlocks(kAllLayers).value();
+  const uint64_t pages = uint64_t{cache_->PoolBlocks(kAllLayers).value()} +
+                         cache_->options().device.pages.value();
+  return PageBytes(shape).value() * pages;
 }
 
 }  // namespace paged_kv::llm

@@ -29,6 +29,7 @@
 #include "docs/examples/llm/engine/model_cache.h"
 #include "docs/examples/llm/engine/sampling.h"
 #include "docs/examples/llm/engine/step_runner.h"
+#include "docs/examples/llm/engine/tiered_pages.h"
 #include "docs/examples/llm/engine/transformer.h"
 #include "paged_kv/batch_scheduler.h"
 #include "paged_kv/kv_cache_manager.h"
@@ -42,7 +43,9 @@ using AttentionFactory =
 
 struct EngineOptions {
   // blocks 0: so many that max_batch_sequences sequences of the greatest
-  // length fit.
+  // length fit. With scheduler.decode_tier on the device, device_pages of the
+  // host's memory are a device that decodes run in, whose sequences are swapped
+  // out to the blocks; device_pages 0: as many as blocks.
   ModelCacheOptions cache;
   // max_draft_tokens above 0: decodes check so many tokens looked up in what
   // their sequence has said before (prompt_lookup.h). Answers stay the same.
@@ -75,7 +78,8 @@ struct EmittedToken {
 class ServingEngine {
  public:
   // `model` and `parallel` are borrowed. Errors: those of the manager's and the
-  // scheduler's Create().
+  // scheduler's Create(); InvalidArgument for decodes on a device together with
+  // an attention that is not the default.
   static absl::StatusOr<std::unique_ptr<ServingEngine>> Create(
       Transformer* model, const EngineOptions& options,
       attention::ParallelFor* parallel);
@@ -117,8 +121,14 @@ class ServingEngine {
     uint32_t prompt_tokens = 0;
   };
 
-  ServingEngine(Transformer* model, std::unique_ptr<KvCacheManager> cache,
+  ServingEngine(Transformer* model, std::unique_ptr<TieredPages> tiers,
+                std::unique_ptr<KvCacheManager> cache,
                 std::unique_ptr<AttentionBackend> attention);
+
+  // The next step, with what has to be moved before it moved.
+  absl::StatusOr<ScheduledStep> NextStep();
+  // Carries out what the scheduler wants moved; whether that was anything.
+  absl::StatusOr<bool> MovePages();
 
   absl::Status CheckTokens(absl::Span<const TokenId> tokens) const;
   absl::StatusOr<absl::Span<const float>> RunItems(const ScheduledStep& step);
@@ -130,6 +140,7 @@ class ServingEngine {
   void Propose();
 
   Transformer* const model_;
+  const std::unique_ptr<TieredPages> tiers_;  // null without a device
   const std::unique_ptr<KvCacheManager> cache_;
   const std::unique_ptr<AttentionBackend> attention_;
   const SteadyClock clock_;
@@ -146,6 +157,7 @@ class ServingEngine {
   std::vector<EmittedToken> emitted_;
   std::vector<WorkItem> last_items_;
   std::vector<TokenId> draft_;
+  std::vector<TierTransfer> transfers_;
 };
 
 }  // namespace paged_kv::llm

@@ -24,7 +24,8 @@ inline constexpr GroupId kAllLayers{0};
 struct SequenceRows {
   absl::Span<const TokenId> tokens;  // new ones and drafts
   uint32_t first_position = 0;
-  uint32_t logits = 0;  // wanted of so many last rows
+  uint32_t logits = 0;      // wanted of so many last rows
+  Tier tier = Tier::kHost;  // where the sequence is read and written
 };
 
 // A step as the forward pass takes it: rows of all sequences one after the
@@ -46,11 +47,12 @@ struct StepBatch {
 };
 
 // Fills `batch` for a committed step. `sequences` are in the step's order and
-// as many; their rows are the step's new tokens and draft slots.
-// InvalidArgument if they are not. Other errors are the cache's.
+// as many; their rows are the step's new tokens and draft slots. Pages of the
+// device are counted from `first_device_page` on. InvalidArgument if they are
+// not. Other errors are the cache's.
 absl::Status FillStepBatch(const KvCacheManager& cache, StepId step,
                            absl::Span<const SequenceRows> sequences,
-                           StepBatch* batch);
+                           StepBatch* batch, uint32_t first_device_page = 0);
 
 }  // namespace paged_kv::llm
 

@@ -20,8 +20,11 @@ namespace paged_kv::llm {
 class StepRunner {
  public:
   StepRunner(const KvCacheManager* cache, Transformer* model,
-             AttentionBackend* attention)
-      : cache_(cache), model_(model), attention_(attention) {}
+             AttentionBackend* attention, uint32_t first_device_page = 0)
+      : cache_(cache),
+        model_(model),
+        attention_(attention),
+        first_device_page_(first_device_page) {}
 
   // Logits [wanted rows, vocab] of all sequences in their order; valid until
   // the next call. Errors are those of FillStepBatch and Forward.
@@ -37,6 +40,7 @@ class StepRunner {
   const KvCacheManager* const cache_;
   Transformer* const model_;
   AttentionBackend* const attention_;
+  const uint32_t first_device_page_;  // FillStepBatch()
   StepBatch batch_;
   std::vector<float> logits_;
   double tables_s_ = 0;

@@ -152,6 +152,11 @@ class BatchingTest : public testing::TestWithParam<Case> {
     return stats;
   }
 
+  static void ExpectDrafted(const BatchSchedulerStats& stats, bool drafted) {
+    EXPECT_EQ(stats.drafted_tokens > stats.accepted_tokens, drafted);
+    EXPECT_EQ(stats.accepted_tokens > 0, drafted);
+  }
+
   // The two best logits behind the first `length` tokens lie this far apart.
   double Gap(const std::vector<TokenId>& tokens, size_t length) const {
     std::vector<double> logits =
@@ -191,9 +196,41 @@ TEST_P(BatchingTest, TogetherAsAlone) {
     options.scheduler.max_draft_tokens = drafts;
     const BatchSchedulerStats stats = ExpectSameTogether(options);
     EXPECT_GT(stats.preemptions, 0u);
-    EXPECT_EQ(stats.drafted_tokens > stats.accepted_tokens, drafts > 0);
-    EXPECT_EQ(stats.accepted_tokens > 0, drafts > 0);
+    EXPECT_EQ(stats.swap_outs, 0u);
+    ExpectDrafted(stats, drafts > 0);
   }
+}
+
+// As many pages to decode in as there were blocks, and room for all behind
+// them.
+TEST_P(BatchingTest, TogetherAsAlonePreemptedBySwap) {
+  for (const uint32_t drafts : {0u, 4u}) {
+    SCOPED_TRACE(drafts);
+    EngineOptions options = Crowded();
+    options.cache.device_pages = options.cache.blocks;
+    options.cache.blocks *= 4;
+    options.scheduler.decode_tier = Tier::kDevice;
+    options.scheduler.recompute_token_bytes = 0;  // always swap
+    options.scheduler.max_draft_tokens = drafts;
+    const BatchSchedulerStats stats = ExpectSameTogether(options);
+    EXPECT_GT(stats.swap_outs, 0u);
+    EXPECT_GT(stats.swap_ins, stats.swap_outs);
+    EXPECT_EQ(stats.preemptions, stats.swap_outs);
+    EXPECT_EQ(stats.recomputed_tokens, 0u);
+    ExpectDrafted(stats, drafts > 0);
+  }
+}
+
+// Little host memory besides: both ways at once.
+TEST_P(BatchingTest, TogetherAsAlonePreemptedBothWays) {
+  EngineOptions options = Crowded();
+  options.cache.device_pages = 24;
+  options.scheduler.decode_tier = Tier::kDevice;
+  options.scheduler.recompute_token_bytes = 0;
+  options.scheduler.max_draft_tokens = 3;
+  const BatchSchedulerStats stats = ExpectSameTogether(options);
+  EXPECT_GT(stats.swap_outs, 0u);
+  EXPECT_GT(stats.preemptions, stats.swap_outs);
 }
 
 // Alone, so that rows of drafts are all that differs from plain decoding.
