@@ -64,8 +64,7 @@ absl::Time TimingModel::ShareBank(BankId bank, uint64_t bytes,
                                   absl::Time earliest) {
   const absl::Duration time = BankTime(bank, bytes, kLongestBurstBytes);
   absl::Time& free = bank_free_[bank.value()];
-  const absl::Duration others =
-      std::max(absl::ZeroDuration(), free - earliest);
+  const absl::Duration others = std::max(absl::ZeroDuration(), free - earliest);
   free = std::max(free, earliest) + time;
   return earliest + time + std::min(time, others);
 }
