@@ -19,10 +19,7 @@ enum class DType : uint8_t {
   kF16,
   kBF16,
   kFp8E4M3,  // OFP8 E4M3: no infinity, largest 448
-  // Sign and magnitude, not two's complement: bit 7 is the sign, so values are
-  // -127 .. 127 and 0x80 is another 0. Like this, both 8-bit types become bf16
-  // by one table of 128 entries and their sign bit.
-  kInt8,
+  kInt8,     // two's complement; quantising writes -127 .. 127
 };
 
 // Size of one element: 4, 2, 2, 1, 1.
