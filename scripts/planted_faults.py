@@ -117,10 +117,10 @@ def plant(tree, fault):
     return lambda: path.write_text(text)
 
 
-def noticed_by(programs, tree):
-    """The first test that fails, None if all pass."""
+def noticed_by(programs, tree, seconds=300):
+    """The first test that fails or takes too long, None if all pass."""
     for program in programs:
-        code, output = run([program], cwd=tree, timeout=300)
+        code, output = run([program], cwd=tree, timeout=seconds)
         if code == 0:
             continue
         failed = re.findall(r"\[  FAILED  \] ([\w/]+\.[\w/]+)", output)
