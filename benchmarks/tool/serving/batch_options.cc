@@ -5,9 +5,27 @@
 
 #include <algorithm>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "benchmarks/tool/flags.h"
+#include "benchmarks/tool/trace_line_parser.h"
 
 namespace paged_kv::tool {
+namespace {
+
+absl::StatusOr<Preemption> ParsePreemption(absl::string_view name) {
+  if (name == "recompute") return Preemption::kRecompute;
+  if (name == "swap") return Preemption::kSwap;
+  if (name == "auto") return Preemption::kAuto;
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown preemption ", QuoteForError(name),
+                   "; use recompute, swap or auto"));
+}
+
+}  // namespace
+
 llm::EngineOptions EngineOptionsFor(const BatchOptions& options,
                                     const BatchLoad& load) {
   llm::EngineOptions engine;
@@ -20,13 +38,19 @@ llm::EngineOptions EngineOptionsFor(const BatchOptions& options,
       std::max({options.step_tokens, options.batch, options.draft_tokens + 1});
   engine.scheduler.max_draft_tokens = options.draft_tokens;
   engine.scheduler.max_requests = std::max(load.requests, 1u);
-  if (engine.cache.blocks == 0) {
-    const uint64_t sequences =
-        std::min<uint64_t>(options.batch, load.sequences);
-    const uint64_t blocks = (load.longest + engine.cache.block_tokens - 1) /
-                            engine.cache.block_tokens;
-    engine.cache.blocks =
-        static_cast<uint32_t>(std::max<uint64_t>(sequences * blocks, 1));
+  const uint64_t sequences = std::min<uint64_t>(options.batch, load.sequences);
+  const uint64_t blocks = (load.longest + engine.cache.block_tokens - 1) /
+                          engine.cache.block_tokens;
+  const auto all =
+      static_cast<uint32_t>(std::max<uint64_t>(sequences * blocks, 1));
+  if (engine.cache.blocks == 0) engine.cache.blocks = all;
+  if (options.preemption != Preemption::kRecompute) {
+    engine.scheduler.decode_tier = Tier::kDevice;
+    engine.cache.device_pages = engine.cache.blocks;
+    engine.cache.blocks = std::max(engine.cache.blocks, all);
+  }
+  if (options.preemption == Preemption::kSwap) {
+    engine.scheduler.recompute_token_bytes = 0;
   }
   return engine;
 }
@@ -44,6 +68,11 @@ void AddBatchFlags(CLI::App& app, const std::string& group,
             "sequence said before; answers stay the same")
       ->expected(0, 1)  // the flag alone: the default shown
       ->default_str("4")
+      ->group(group);
+  AddChoice(app, "--preempt", &options->preemption, ParsePreemption,
+            "recompute|swap|auto", "recompute",
+            "How sequences that had to give way for lack of blocks come back; "
+            "swap and auto keep them in memory behind the pool")
       ->group(group);
 }
 

@@ -14,11 +14,19 @@
 
 namespace paged_kv::tool {
 
+// How a sequence that must give way gets its K/V back.
+enum class Preemption : uint8_t {
+  kRecompute,  // from its tokens
+  kSwap,       // from memory behind the pool
+  kAuto,       // by what is expected to be faster
+};
+
 struct BatchOptions {
   llm::ModelCacheOptions cache;  // blocks 0: what runs at once needs
   uint32_t batch = 16;           // sequences at once
   uint32_t step_tokens = 512;    // computed per step
   uint32_t draft_tokens = 0;     // checked per decode; 0: no speculation
+  Preemption preemption = Preemption::kRecompute;
 };
 
 // What is to be served.
@@ -29,11 +37,12 @@ struct BatchLoad {
 };
 
 // The engine's options for a load: a pool that holds all that runs at once,
-// where none was asked for.
+// where none was asked for. With preemption by swap the pool is what decodes
+// run in, and behind it is memory for all that runs at once.
 llm::EngineOptions EngineOptionsFor(const BatchOptions& options,
                                     const BatchLoad& load);
 
-// --batch, --step_tokens and --speculate.
+// --batch, --step_tokens, --speculate and --preempt.
 void AddBatchFlags(CLI::App& app, const std::string& group,
                    BatchOptions* options);
 

@@ -79,6 +79,49 @@ TEST(ServeRunTest, SpeculationGivesTheSameAnswersInFewerSteps) {
   EXPECT_EQ(results[0].stats.scheduler.drafted_tokens, 0u);
 }
 
+// Pools in which a few run at once, keeping room for 64 tokens of growth each,
+// but not until all are done.
+TEST(ServeRunTest, PreemptionChangesNoAnswer) {
+  LoadedModel model = TinyModel();
+  std::vector<ServeRequest> requests(12);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    for (size_t j = 0; j < 36; ++j) {
+      const size_t token = j < 32 ? 7 * j : 11 * i + j;
+      requests[i].prompt.tokens.push_back(static_cast<TokenId>(token % 97));
+    }
+    requests[i].max_tokens = 90;
+  }
+  ServeOptions options;
+  options.cache.dtype = DType::kF32;
+  options.cache.block_tokens = 4;
+  options.batch = 12;
+  const auto ample = Serve(model, requests, options, {}, {});
+  ASSERT_TRUE(ample.ok()) << ample.status();
+  EXPECT_EQ(ample->stats.scheduler.preemptions, 0u);
+  for (const Preemption preemption :
+       {Preemption::kRecompute, Preemption::kSwap, Preemption::kAuto}) {
+    options.preemption = preemption;
+    uint64_t preemptions = 0;
+    for (const uint32_t blocks : {44u, 49u, 55u, 62u, 70u, 80u, 95u}) {
+      SCOPED_TRACE(blocks);
+      options.cache.blocks = blocks;
+      const auto tight = Serve(model, requests, options, {}, {});
+      ASSERT_TRUE(tight.ok()) << tight.status();
+      const BatchSchedulerStats& stats = tight->stats.scheduler;
+      preemptions += stats.preemptions;
+      // So small a model is always moved rather than run.
+      const bool swaps = preemption != Preemption::kRecompute;
+      EXPECT_EQ(stats.swap_outs, swaps ? stats.preemptions : 0u);
+      EXPECT_EQ(stats.swap_ins > 0, swaps);
+      for (size_t i = 0; i < requests.size(); ++i) {
+        EXPECT_EQ(tight->requests[i].output, ample->requests[i].output);
+        EXPECT_EQ(tight->requests[i].output.size(), 90u);
+      }
+    }
+    EXPECT_GT(preemptions, 0u) << static_cast<int>(preemption);
+  }
+}
+
 TEST(ServeRunTest, OneThatNeverFitsDoesNotStopTheOthers) {
   LoadedModel model = TinyModel();
   ServeRequests requests = Requests(model);
