@@ -36,7 +36,8 @@ constexpr char kDetails[] =
     "  pagedkv generate --model=stories260K.bin --prompt='Once' \\\n"
     "      --temperature=0.8 --n=3 --seed=7\n"
     "  pagedkv generate --prompt='One, two,' --max_tokens=4 --trace_cache\n"
-    "  pagedkv generate --prompt='a b c a b c' --speculate --stats";
+    "  pagedkv generate --prompt='a b c a b c' --speculate --stats\n"
+    "  pagedkv generate --prompt='Once upon a time' --beam=4 --max_tokens=20";
 
 const char* ReasonText(FinishReason reason) {
   return reason == FinishReason::kStopToken ? "end" : FinishReasonName(reason);
@@ -44,8 +45,8 @@ const char* ReasonText(FinishReason reason) {
 
 nlohmann::ordered_json GenerateJson(const LoadedModel& model,
                                     const std::vector<Prompt>& prompts,
-                                    const GenerateResult& result,
-                                    uint64_t seed) {
+                                    const GenerateResult& result, uint64_t seed,
+                                    bool beams) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (size_t i = 0; i < prompts.size(); ++i) {
     nlohmann::ordered_json samples = nlohmann::ordered_json::array();
@@ -53,6 +54,7 @@ nlohmann::ordered_json GenerateJson(const LoadedModel& model,
       samples.push_back({{"text", sample.text},
                          {"tokens", sample.tokens},
                          {"reason", FinishReasonName(sample.reason)}});
+      if (beams) samples.back()["score"] = sample.score;
     }
     all.push_back({{"prompt", prompts[i].text},
                    {"prompt_tokens", prompts[i].tokens.size()},
@@ -88,6 +90,9 @@ class GenerateCommand : public Command {
     AddNumber(app, "--n", &options_.samples, 1, 64,
               "Continuations of each prompt")
         ->group("Generation");
+    AddNumber(app, "--beam", &options_.beams, 0, 64,
+              "Search for the most likely continuations with N beams; 0: no")
+        ->group("Generation");
     AddSamplingFlags(app, &options_.sampling);
     app.add_flag("--ignore_end", options_.ignore_end,
                  "Go on behind the token that ends a text")
@@ -106,6 +111,10 @@ class GenerateCommand : public Command {
     PAGED_KV_ASSIGN_OR_RETURN(LoadedModel model, model_.Load());
     PAGED_KV_ASSIGN_OR_RETURN(const std::vector<Prompt> prompts,
                               prompts_.Load(model));
+    if (trace_cache_ && options_.beams > 0) {
+      return absl::InvalidArgumentError(
+          "--trace_cache shows the scheduler's steps, --beam has its own");
+    }
     options_.cache = kv_.options;
     options_.sampling.seed = common_.seed;
     const InterruptGuard interrupt;
@@ -141,15 +150,16 @@ class GenerateCommand : public Command {
  private:
   // Text that comes as it is made is readable for one continuation alone.
   bool Streams(const std::vector<Prompt>& prompts) const {
-    return prompts.size() == 1 && options_.samples == 1 && !common_.json &&
-           !trace_cache_;
+    return prompts.size() == 1 && options_.samples == 1 &&
+           options_.beams == 0 && !common_.json && !trace_cache_;
   }
 
   void Report(ToolStreams& streams, const LoadedModel& model,
               const std::vector<Prompt>& prompts, const GenerateResult& result,
               bool streamed) const {
     if (common_.json) {
-      streams.out << GenerateJson(model, prompts, result, common_.seed)
+      streams.out << GenerateJson(model, prompts, result, common_.seed,
+                                  options_.beams > 0)
                          .dump(2, ' ', false,
                                nlohmann::json::error_handler_t::replace)
                   << "\n";

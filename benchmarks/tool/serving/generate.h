@@ -25,6 +25,7 @@ struct GenerateOptions : BatchOptions {
   llm::SamplingOptions sampling;
   uint32_t max_tokens = 128;
   uint32_t samples = 1;
+  uint32_t beams = 0;  // above 0: beam search for so many, prompt by prompt
   bool ignore_end = false;  // go on behind the model's end tokens
 };
 
@@ -33,6 +34,7 @@ struct GeneratedText {
   std::vector<TokenId> tokens;  // without the prompt
   std::string text;
   FinishReason reason = FinishReason::kUnfinished;
+  double score = 0;  // of a beam: sum of its tokens' log probabilities
 };
 
 struct GeneratedPrompt {
@@ -49,7 +51,8 @@ struct GenerateResult {
 
 // What happens while it runs.
 struct GenerateHooks {
-  // After each step, with what it sampled.
+  // After each step, with what it sampled. Not called by beam search, which
+  // knows what it has said only in the end.
   std::function<void(const llm::ServingEngine&,
                      absl::Span<const llm::EmittedToken>)>
       after_step;
@@ -59,7 +62,9 @@ struct GenerateHooks {
 
 // Serves all prompts together and returns their continuations, each as long as
 // max_tokens and the model's context allow. The request ids are the prompts'
-// indices. OutOfRange: a prompt does not fit the pool.
+// indices. With beams, searches for one prompt after the other, best beam
+// first. OutOfRange: a prompt does not fit the pool. InvalidArgument: beams
+// together with what draws tokens or guesses them.
 absl::StatusOr<GenerateResult> Generate(LoadedModel& model,
                                         absl::Span<const Prompt> prompts,
                                         const GenerateOptions& options,

@@ -109,7 +109,8 @@ std::string ServingStatsText(const ServingStats& stats) {
                   " of ", Grouped(stats.pool_blocks), " blocks held, ",
                   Grouped(stats.cache.blocks_evicted), " evicted, ",
                   Grouped(stats.cache.blocks_copied), " copied on write; ",
-                  Grouped(stats.scheduler.preemptions), " preemptions\n");
+                  Grouped(stats.scheduler.preemptions), " preemptions, ",
+                  Grouped(stats.scheduler.swap_outs), " of them by swap\n");
   if (stats.scheduler.drafted_tokens > 0) {
     absl::StrAppend(
         &text, "speculation: ", Grouped(stats.scheduler.accepted_tokens),
@@ -119,6 +120,10 @@ std::string ServingStatsText(const ServingStats& stats) {
                       static_cast<double>(stats.scheduler.output_tokens)),
                 1),
         " of the output\n");
+  }
+  if (stats.beam_forks > 0) {
+    absl::StrAppend(&text, "beam search: ", Grouped(stats.beam_forks),
+                    " forks\n");
   }
   absl::StrAppend(&text, "memory: weights ", BytesText(stats.weight_bytes),
                   ", KV cache at most ",
@@ -163,10 +168,14 @@ nlohmann::ordered_json ServingStatsJson(const ServingStats& stats) {
             {"kv_bytes_per_token", stats.kv_bytes_per_token}}},
           {"preemptions", stats.scheduler.preemptions},
           {"card", stats.card},
+          {"swap_outs", stats.scheduler.swap_outs},
+          {"pages_swapped_in", stats.scheduler.pages_in},
+          {"pages_swapped_out", stats.scheduler.pages_out},
           {"speculation",
            {{"draft_tokens", stats.scheduler.drafted_tokens},
             {"accepted_tokens", stats.scheduler.accepted_tokens},
             {"accepted_share", stats.AcceptedShare()}}},
+          {"beam_forks", stats.beam_forks},
           {"memory",
            {{"weight_bytes", stats.weight_bytes},
             {"step_weight_bytes", stats.step_weight_bytes},

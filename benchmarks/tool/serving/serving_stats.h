@@ -24,6 +24,7 @@ struct ServingStats {
   llm::StageTimes forward;
   BatchSchedulerStats scheduler;
   CacheStats cache;
+  uint64_t beam_forks = 0;   // sequences that beam search forked
   uint64_t peak_blocks = 0;  // held at once
   uint64_t block_bytes = 0;
   uint64_t pool_blocks = 0;
