@@ -301,6 +301,22 @@ TEST(DeviceTierTest, ASequenceInAStepOnTheDeviceStays) {
   EXPECT_EQ(cache.Out({s}).size(), 1u);
 }
 
+TEST(DeviceTierTest, AnOldNameEndsNoNewTransfer) {
+  DeviceScript cache(DeviceOptions(8, 4, 1));
+  const SequenceId first = cache.New(Text(1, 4));
+  const Transfers old = cache.In({first});
+  ASSERT_EQ(old.size(), 1u);
+  cache.Done(old);
+  cache.Free(first);
+  const SequenceId second = cache.New(Text(2, 4));
+  const Transfers now = cache.In({second});  // the same page
+  ASSERT_EQ(now.size(), 1u);
+  cache.ExpectRefused(absl::StatusCode::kNotFound,
+                      [&] { return cache->FinishTransfer(old[0].id, true); });
+  EXPECT_TRUE(cache.Residency(second)[0].in_transfer);
+  cache.Done(now);
+}
+
 TEST(DeviceTierTest, ResetWaitsForTransfers) {
   DeviceScript cache(DeviceOptions(16, 4, 8));
   const SequenceId s = cache.New(Text(1, 6));
