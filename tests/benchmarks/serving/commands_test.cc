@@ -122,6 +122,33 @@ TEST_F(ModelCommandsTest, SpeculationChangesTheStepsAndNothingElse) {
   EXPECT_TRUE(absl::StrContains(shown.out, "draft tokens right")) << shown.out;
 }
 
+TEST_F(ModelCommandsTest, BeamsComeBestFirst) {
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--prompt=Once upon a time", "--prompt=The dog",
+                             "--max_tokens=20", "--json", "--kv_dtype=f32"});
+    return JsonOf(Model("generate", more));
+  };
+  const nlohmann::json greedy = run({});
+  const nlohmann::json one = run({"--beam=1"});
+  const nlohmann::json four = run({"--beam=4", "--step_tokens=3"});
+  for (size_t i = 0; i < 2; ++i) {
+    const auto& samples = four["prompts"][i]["samples"];
+    ASSERT_EQ(samples.size(), 4u);
+    for (size_t b = 1; b < 4; ++b) {
+      EXPECT_GE(samples[b - 1]["score"], samples[b]["score"]);
+      EXPECT_NE(samples[b - 1]["tokens"], samples[b]["tokens"]);
+    }
+    EXPECT_EQ(one["prompts"][i]["samples"][0]["tokens"],
+              greedy["prompts"][i]["samples"][0]["tokens"]);
+    // Up to rounding, where both found the same.
+    EXPECT_GE(samples[0]["score"].get<double>() + 1e-4,
+              one["prompts"][i]["samples"][0]["score"].get<double>());
+  }
+  EXPECT_GT(four["stats"]["beam_forks"], 0);
+  EXPECT_GT(four["stats"]["cache"]["blocks_copied"], 0);
+  EXPECT_EQ(four["stats"]["output_tokens"], 2 * 4 * 20);
+}
+
 TEST_F(ModelCommandsTest, TraceShowsHowTheCacheGrows) {
   const Invocation outcome =
       Model("generate", {"--prompt=Once upon a time", "--max_tokens=3",
@@ -190,7 +217,15 @@ TEST_F(ModelCommandsTest, BadInputIsOneLineAndExitCodeTwo) {
       {"generate", "--model=" + model_, "--prompt=x", "--temperature=-1"},
       {"generate", "--model=" + model_, "--prompt=x", "--top_p=0"},
       {"generate", "--model=" + model_, "--prompt=x", "--speculate=65"},
+      {"generate", "--model=" + model_, "--prompt=x", "--beam=2", "--n=2"},
+      {"generate", "--model=" + model_, "--prompt=x", "--beam=2",
+       "--temperature=1"},
+      {"generate", "--model=" + model_, "--prompt=x", "--beam=2",
+       "--speculate"},
+      {"generate", "--model=" + model_, "--prompt=x", "--beam=2",
+       "--trace_cache"},
       {"serve", "--model=" + model_, "--speculate=some"},
+      {"serve", "--model=" + model_, "--preempt=never"},
       {"generate", "--model=" + model_, "--prompt=x", "--kv_dtype=f8"},
       {"generate", "--model=" + model_, "--prompt=x", "--pool_blocks=1",
        "--max_tokens=100"},
