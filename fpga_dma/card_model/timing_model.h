@@ -5,8 +5,9 @@
 // channel, link direction, bank, compute unit) serves one after the other; an
 // operation is as late as its slowest part. Only transfers do not queue at a
 // bank: an interconnect lets its masters take turns burst by burst, so a
-// transfer that finds a kernel at work gets every other turn, and those who come
-// later wait as much longer.
+// transfer that finds a kernel at work gets every other turn, and those who
+// come later wait as much longer.
+
 
 #ifndef PAGED_KV_FPGA_DMA_CARD_MODEL_TIMING_MODEL_H_
 #define PAGED_KV_FPGA_DMA_CARD_MODEL_TIMING_MODEL_H_
