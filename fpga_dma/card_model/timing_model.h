@@ -8,7 +8,6 @@
 // transfer that finds a kernel at work gets every other turn, and those who
 // come later wait as much longer.
 
-
 #ifndef PAGED_KV_FPGA_DMA_CARD_MODEL_TIMING_MODEL_H_
 #define PAGED_KV_FPGA_DMA_CARD_MODEL_TIMING_MODEL_H_
 
