@@ -36,10 +36,13 @@ CardCase SmallCase() {
   return card_case;
 }
 
-CardRun MustRun(const OpenedCard& card, const CardCase& card_case) {
+CardCalibration Costs(const OpenedCard& card) {
+  return Calibrate(*card.device, CalibrationOptions{.repeats = 1}).value();
+}
+
+CardRun MustRun(const OpenedCard& card, const CardCalibration& costs,
+                const CardCase& card_case) {
   Progress quiet(nullptr);
-  const CardCalibration costs =
-      Calibrate(*card.device, CalibrationOptions{.repeats = 1}).value();
   absl::StatusOr<CardRun> run = RunCard(card, costs, card_case, quiet);
   EXPECT_TRUE(run.ok()) << run.status();
   return run.ok() ? *std::move(run) : CardRun();
@@ -48,6 +51,7 @@ CardRun MustRun(const OpenedCard& card, const CardCase& card_case) {
 TEST(CardRunTest, EveryModeEqualsTheHost) {
   for (const char* board : {"u250", "u280"}) {
     const OpenedCard card = Simulated(board);
+    const CardCalibration costs = Costs(card);
     for (CardMode mode : kFixedCardModes) {
       for (double resident : {1.0, 0.4, 0.0}) {
         if (mode == CardMode::kResident && resident < 1) continue;
@@ -55,7 +59,7 @@ TEST(CardRunTest, EveryModeEqualsTheHost) {
         CardCase card_case = SmallCase();
         card_case.mode = mode;
         card_case.resident = resident;
-        const CardRun run = MustRun(card, card_case);
+        const CardRun run = MustRun(card, costs, card_case);
         EXPECT_EQ(run.steps.size(), 6u);
         EXPECT_LE(run.max_error, 1e-4);
         EXPECT_GT(run.step_time, absl::ZeroDuration());
@@ -73,7 +77,8 @@ TEST(CardRunTest, ResidentDecodingIsNearItsBound) {
     card_case.shape.layers = 2;
     card_case.steps = 1;
     card_case.mode = CardMode::kResident;
-    const CardRun run = MustRun(Simulated(board), card_case);
+    const OpenedCard card = Simulated(board);
+    const CardRun run = MustRun(card, Costs(card), card_case);
     EXPECT_LE(run.max_error, 2e-3);
     EXPECT_LE(run.bound_ratio, 1.15) << board;
     EXPECT_GE(run.bound_ratio, 1.0) << board;
@@ -94,7 +99,8 @@ TEST(CardRunTest, ASlowUploadIsNotHiddenByAShortPrefill) {
   CardCase card_case = SmallCase();
   card_case.prefill_flops = 1e18;
   card_case.mode = CardMode::kResident;
-  const CardRun run = MustRun(Simulated("u250"), card_case);
+  const OpenedCard card = Simulated("u250");
+  const CardRun run = MustRun(card, Costs(card), card_case);
   EXPECT_LT(run.hand_off.Hidden(), 0.5);
   EXPECT_GE(run.hand_off.Hidden(), 0.0);
 }
@@ -105,8 +111,7 @@ TEST(CardRunTest, ResidentNeedsRoomForAll) {
   card_case.mode = CardMode::kResident;
   card_case.resident = 0.5;
   Progress quiet(nullptr);
-  const CardCalibration costs =
-      Calibrate(*card.device, CalibrationOptions{.repeats = 1}).value();
+  const CardCalibration costs = Costs(card);
   const absl::Status status = RunCard(card, costs, card_case, quiet).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find("--mode=hybrid"), std::string::npos)
@@ -115,8 +120,7 @@ TEST(CardRunTest, ResidentNeedsRoomForAll) {
 
 TEST(CardSweepTest, AutoIsNearTheBestAndStreamingNearItsFormula) {
   const OpenedCard card = Simulated("u250");
-  const CardCalibration costs =
-      Calibrate(*card.device, CalibrationOptions{.repeats = 1}).value();
+  const CardCalibration costs = Costs(card);
   CardCase card_case;
   card_case.shape.layers = 4;
   CardSweepOptions options;
