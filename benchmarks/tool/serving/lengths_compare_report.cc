@@ -60,9 +60,23 @@ std::string BatchingText(const std::vector<ServeResult>& results) {
   return table.Text();
 }
 
-// Panels of the plot. Where a part was not measured its panel is left empty.
-std::string LinesPanel(const char* title, const char* ylabel, const char* block,
-                       int columns[2], const char* names[2]) {
+// Whether a line of the block has anything above 0 to show on its logarithmic
+// axis. Bytes, for one, are not known where a sanitizer replaces malloc.
+bool HasPositive(const PlotData& data, const int columns[2]) {
+  for (const PlotData::Row& row : data.rows) {
+    if (row.values[static_cast<size_t>(columns[0] - 1)] > 0 &&
+        row.values[static_cast<size_t>(columns[1] - 1)] > 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Panels of the plot. Where a part was not measured its panel is left out.
+std::string LinesPanel(const char* title, const char* ylabel,
+                       const PlotData& data, const int columns[2],
+                       const char* const names[2]) {
+  if (!HasPositive(data, columns)) return "set multiplot next\n";
   std::string script = absl::StrFormat(
       "set title '%s'\nset ylabel '%s'\nset logscale xy 2\n"
       "set logscale y 10\nset format x '%%.0f'\nset key left top Left reverse\n"
@@ -73,25 +87,25 @@ std::string LinesPanel(const char* title, const char* ylabel, const char* block,
     absl::StrAppendFormat(&script,
                           "$%s using 1:%d with linespoints pt 7 lw 1.5 lc rgb "
                           "'%s' title '%s'%s",
-                          block, columns[i], colours[i], names[i],
+                          data.name, columns[i], colours[i], names[i],
                           i == 0 ? ", " : "\n");
   }
   return script + "unset logscale\n";
 }
 
-std::string LinePanels() {
-  int times[] = {2, 3}, bytes[] = {4, 5};
+std::string LinePanels(const PlotData& recompute, const PlotData& prefill) {
+  const int times[] = {2, 3}, bytes[] = {4, 5};
   const char* cache[] = {"all tokens computed again", "K/V in the cache"};
   const char* attention[] = {"naive", "flash, over pages"};
   return absl::StrCat(
       "set xlabel 'tokens before it'\n",
-      LinesPanel("A token of decoding", "milliseconds per token", "recompute",
+      LinesPanel("A token of decoding", "milliseconds per token", recompute,
                  times, cache),
       "set xlabel 'prompt tokens'\n",
-      LinesPanel("Prefill attention, one layer", "milliseconds", "prefill",
-                 times, attention),
+      LinesPanel("Prefill attention, one layer", "milliseconds", prefill, times,
+                 attention),
       LinesPanel("Prefill attention: memory beside Q, K, V",
-                 "megabytes (10^{6})", "prefill", bytes, attention));
+                 "megabytes (10^{6})", prefill, bytes, attention));
 }
 
 constexpr char kBars[] =
@@ -184,10 +198,10 @@ Plot ComparePlot(const CompareResult& result) {
   plot.width = 1100;
   plot.height = 820;
   plot.data = {recompute, prefill, batching};
-  plot.script =
-      absl::StrCat("set multiplot layout 2,2 title ", PlotQuote(result.model),
-                   " noenhanced\n", "set grid xtics ytics\n", LinePanels(),
-                   kBars, "unset multiplot\n");
+  plot.script = absl::StrCat(
+      "set multiplot layout 2,2 title ", PlotQuote(result.model),
+      " noenhanced\n", "set grid xtics ytics\n", LinePanels(recompute, prefill),
+      batching.rows.empty() ? "" : kBars, "unset multiplot\n");
   return plot;
 }
 

@@ -103,7 +103,8 @@ TEST(LengthsCompareTest, ComparesAllThreeAndPlotsThem) {
   const std::string path = TestFile("compare.svg");
   const absl::Status can = CheckCanPlot(path);
   if (!can.ok()) GTEST_SKIP() << can;
-  ASSERT_TRUE(WritePlot(ComparePlot(*result), path).ok());
+  const absl::Status drawn = WritePlot(ComparePlot(*result), path);
+  ASSERT_TRUE(drawn.ok()) << drawn;
   std::ifstream file(path);
   const std::string svg(std::istreambuf_iterator<char>(file), {});
   for (const char* part : {"milliseconds per token", "dynamic", "naive"}) {
