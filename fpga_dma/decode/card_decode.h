@@ -156,7 +156,6 @@ class CardDecode {
              const attention::KvPages& host, const CardDecodeOptions& options);
   absl::Status Setup();
   absl::Status CheckBlocks(const DecodeBlocks& blocks) const;
-  absl::Status BeginStream(const DecodeBlocks& blocks);
   void MakeRuns(const DecodeBlocks& blocks, uint32_t sequence,
                 std::vector<std::vector<uint32_t>>* streamed);
   absl::Status MakeRoom();

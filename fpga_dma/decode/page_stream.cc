@@ -26,13 +26,17 @@ PageStream::PageStream(OperationTracker* tracker, const DevicePool* pool,
       left_(host.shape.layers, 0),
       sent_(host.shape.layers, false) {}
 
-PageStream::~PageStream() {
+PageStream::~PageStream() { GiveUp(); }
+
+void PageStream::GiveUp() {
   to_send_.clear();
+  to_verify_.clear();
   while (!under_way_.empty()) {
     tracker_->Pump(absl::InfiniteFuture());
     TakeEnded();
-    to_verify_.clear();
+    // What has ended wants to be verified, or sent again.
     to_send_.clear();
+    to_verify_.clear();
   }
 }
 
@@ -42,15 +46,7 @@ uint64_t PageStream::HalfBytes(uint32_t slab) const {
 
 absl::Status PageStream::BeginStep(std::vector<std::vector<uint32_t>> pages) {
   PAGED_KV_CHECK(pages.size() == pages_.size());
-  to_send_.clear();
-  to_verify_.clear();
-  // Of a step that was given up.
-  while (!under_way_.empty()) {
-    tracker_->Pump(absl::InfiniteFuture());
-    TakeEnded();
-    to_send_.clear();
-    to_verify_.clear();
-  }
+  GiveUp();
   pages_ = std::move(pages);
   std::fill(sent_.begin(), sent_.end(), false);
   status_ = absl::OkStatus();

@@ -101,6 +101,8 @@ class PageStream {
     bool verifies = false;
   };
 
+  // Drops what waits and waits for what is under way.
+  void GiveUp();
   SlabRange Range(const Chunk& chunk) const;
   uint64_t HalfBytes(uint32_t slab) const;
   void Pack(Chunk* chunk);

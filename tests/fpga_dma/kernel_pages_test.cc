@@ -153,18 +153,6 @@ void KernelPagesTest::AppendLayer(uint32_t layer, uint32_t first_token,
   RunAppend(items, &packed);
 }
 
-template <typename Item>
-CardMemory WorkList(KernelId kernel, const std::vector<Item>& items) {
-  CardMemory work((1 + items.size()) * kBeatBytes);
-  WorkListHeader header = {};
-  header.magic = kWorkListMagic;
-  header.kernel = kernel;
-  header.num_items = static_cast<uint32_t>(items.size());
-  work.Set(0, header);
-  for (size_t i = 0; i < items.size(); ++i) work.Set(1 + i, items[i]);
-  return work;
-}
-
 void KernelPagesTest::RunAppend(const std::vector<AppendItem>& items,
                                 CardMemory* rows) {
   CardMemory work = WorkList(KernelId::kKvAppend, items);

@@ -13,7 +13,7 @@
 namespace paged_kv::tool {
 
 // How a pool is cut so that it keeps as many units of paged_decode busy as it
-// can: stripes first, since a stripe's heads need no merging.
+// can, a bank each: stripes first, since a stripe's heads need no merging.
 struct DecodeUnits {
   uint32_t stripes = 1;
   uint32_t splits = 1;

@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "attention/append_kv.h"
 #include "attention/attention_plan.h"
 #include "attention/copy_blocks.h"
+#include "benchmarks/tool/card/card_units.h"
 #include "fpga_dma/decode/card_decode.h"
 #include "fpga_dma/device_pool.h"
-#include "fpga_dma/kernels/kernel_arguments.h"
 #include "fpga_dma/operation_tracker.h"
 #include "fpga_dma/transfers/transfer_queue.h"
 #include "paged_kv/status_macros.h"
@@ -24,43 +23,21 @@ namespace paged_kv::tool {
 namespace {
 
 using attention::AttentionPlan;
-using fpga_dma::BankId;
 using fpga_dma::CardDecode;
 using fpga_dma::DevicePool;
 
-// The banks whose pages a unit of paged_decode reads, each once.
-std::vector<BankId> DecodeBanks(const fpga_dma::DeviceInfo& info) {
-  std::vector<BankId> banks;
-  for (const fpga_dma::ComputeUnitInfo& unit : info.compute_units) {
-    if (unit.kernel != fpga_dma::kDecodeKernel) continue;
-    const BankId bank = unit.argument_banks[static_cast<size_t>(
-        fpga_dma::PagedDecodeArgument::kKv)];
-    if (std::find(banks.begin(), banks.end(), bank) == banks.end()) {
-      banks.push_back(bank);
-    }
-  }
-  return banks;
-}
-
-// A stripe of heads per bank, as far as there are heads, and then the pages
-// over what is left: so all units read at once.
 absl::StatusOr<std::unique_ptr<DevicePool>> MakePool(
     fpga_dma::Device* device, const attention::KvPages& pages) {
-  std::vector<BankId> banks = DecodeBanks(device->info());
-  if (banks.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        device->info().name, " has no unit of ", fpga_dma::kDecodeKernel));
-  }
+  PAGED_KV_ASSIGN_OR_RETURN(
+      DecodeUnits units, FindDecodeUnits(device->info(), pages.shape.kv_heads));
   fpga_dma::DevicePoolOptions pool;
   pool.shape = pages.shape;
-  const auto units = static_cast<uint32_t>(banks.size());
-  pool.stripes = std::min(pages.shape.kv_heads, units);
-  pool.splits = std::max(1u, units / pool.stripes);
+  pool.stripes = units.stripes;
+  pool.splits = units.splits;
   // As many for each split.
   pool.num_pages =
       (pages.num_pages + pool.splits - 1) / pool.splits * pool.splits;
-  banks.resize(pool.stripes * pool.splits);
-  pool.banks = std::move(banks);
+  pool.banks = std::move(units.banks);
   return DevicePool::Create(device, pool);
 }
 

@@ -10,8 +10,10 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <vector>
 
 #include "absl/types/span.h"
+#include "fpga_dma/kernels/kernel_abi.h"
 #include "fpga_dma/kernels/kernel_registry.h"
 
 namespace paged_kv::fpga_dma {
@@ -65,6 +67,19 @@ class CardMemory {
   size_t bytes_;
   std::unique_ptr<std::byte, Delete> data_;
 };
+
+// A work list as kernels read it.
+template <typename Item>
+CardMemory WorkList(KernelId kernel, const std::vector<Item>& items) {
+  CardMemory work((1 + items.size()) * kBeatBytes);
+  WorkListHeader header = {};
+  header.magic = kWorkListMagic;
+  header.kernel = kernel;
+  header.num_items = static_cast<uint32_t>(items.size());
+  work.Set(0, header);
+  for (size_t i = 0; i < items.size(); ++i) work.Set(1 + i, items[i]);
+  return work;
+}
 
 inline BoundArgument BindScalar(uint64_t value) { return {{}, 0, value}; }
 

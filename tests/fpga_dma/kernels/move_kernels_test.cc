@@ -30,18 +30,6 @@ void FillRandom(CardMemory* memory, std::mt19937_64& random) {
   for (size_t i = 0; i < memory->size() / 8; ++i) memory->Set(i, random());
 }
 
-template <typename Item>
-CardMemory WorkList(KernelId kernel, const std::vector<Item>& items) {
-  CardMemory work((1 + items.size()) * kBeatBytes);
-  WorkListHeader header = {};
-  header.magic = kWorkListMagic;
-  header.kernel = kernel;
-  header.num_items = static_cast<uint32_t>(items.size());
-  work.Set(0, header);
-  for (size_t i = 0; i < items.size(); ++i) work.Set(1 + i, items[i]);
-  return work;
-}
-
 struct Shape {
   Shape(KvElement e, std::mt19937_64& random) : element(e) {
     constexpr uint32_t kHeadDims[] = {8, 16, 32, 64, 128};
