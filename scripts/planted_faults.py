@@ -8,18 +8,13 @@ and the core's tests run until one fails. A fault whose text is no longer in its
 file is an error: change it along with the code.
 
   scripts/planted_faults.py               # all, as a Markdown table
-  scripts/planted_faults.py --only fork   # those whose name has this word
+  scripts/planted_faults.py --only fork   # those whose area or name has it
 """
 
-import argparse
-import pathlib
 import re
-import shutil
-import subprocess
-import sys
-import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from fault_planting import ROOT, Fault, cmake_bench, main
+
 TESTS = "kv_cache_manager|regression|eviction_policy|page_table|op_log"
 
 # (area, what is wrong, file, old text, new text)
@@ -94,90 +89,14 @@ FAULTS = [
      "std::max(extent.first, group.sink_blocks)", "extent.first"),
 ]
 
-
-def run(command, **kwargs):
-    """The exit code and what was printed."""
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", **kwargs
-        )
-        return done.returncode, done.stdout + done.stderr
-    except subprocess.TimeoutExpired:
-        return -1, "timeout"
-
-
-def plant(tree, fault):
-    """Edits the file; returns what undoes it."""
-    _, name, file, old, new = fault
-    path = tree / "paged_kv" / file
-    text = path.read_text()
-    if old not in text:
-        sys.exit(f"'{name}': {file} no longer holds\n{old}")
-    path.write_text(text.replace(old, new, 1))
-    return lambda: path.write_text(text)
-
-
-def noticed_by(programs, tree, seconds=300):
-    """The first test that fails or takes too long, None if all pass."""
-    for program in programs:
-        code, output = run([program], cwd=tree, timeout=seconds)
-        if code == 0:
-            continue
-        failed = re.findall(r"\[  FAILED  \] ([\w/]+\.[\w/]+)", output)
-        running = re.findall(r"\[ RUN      \] ([\w/]+\.[\w/]+)", output)
-        return (failed or running or [program.name])[0 if failed else -1]
-    return None
-
-
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", default="", help="word in a fault's name")
-    parser.add_argument("--jobs", default="2", help="compile jobs")
-    args = parser.parse_args()
-    faults = [f for f in FAULTS if args.only in f[1]]
-    missed = 0
-    with tempfile.TemporaryDirectory(prefix="paged_kv_faults_") as name:
-        tree = pathlib.Path(name) / "tree"
-        shutil.copytree(
-            ROOT, tree, ignore=shutil.ignore_patterns("build", ".git")
-        )
-        build = pathlib.Path(name) / "build"
-        code, output = run(
-            ["cmake", "-S", tree, "-B", build, "-G", "Ninja",
-             "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1",
-             "-DPAGED_KV_WERROR=OFF", "-DBUILD_SHARED_LIBS=ON",
-             "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON", "-DPAGED_KV_BUILD_TOOL=OFF",
-             "-DPAGED_KV_BUILD_BENCHMARKS=OFF",
-             "-DPAGED_KV_BUILD_EXAMPLES=OFF", "-DPAGED_KV_INSTALL=OFF"]
-        )
-        if code != 0:
-            sys.exit(output)
-        names = [
-            "paged_kv_" + t.stem
-            for t in sorted((tree / "tests" / "paged_kv").glob("*_test.cc"))
-            if re.search(TESTS, t.stem) and "stress" not in t.stem
-        ]
-        ninja = ["ninja", "-C", str(build), "-j", args.jobs] + names
-        code, output = run(ninja)
-        if code != 0:
-            sys.exit(output)
-        programs = [build / "bin" / "tests" / n for n in names]
-        if (test := noticed_by(programs, tree)) is not None:
-            sys.exit(f"{test} fails without any fault")
-        print("| Area | Fault | Noticed first by |\n| --- | --- | --- |")
-        for fault in faults:
-            undo = plant(tree, fault)
-            code, _ = run(ninja)
-            test = noticed_by(programs, tree) if code == 0 else "the compiler"
-            undo()
-            missed += test is None
-            print(f"| {fault[0]} | {fault[1]} | {test or '**nobody**'} |",
-                  flush=True)
-    print(f"\n{len(faults) - missed} of {len(faults)} noticed")
-    sys.exit(1 if missed else 0)
-
+TARGETS = [
+    "paged_kv_" + test.stem
+    for test in sorted((ROOT / "tests" / "paged_kv").glob("*_test.cc"))
+    if re.search(TESTS, test.stem) and "stress" not in test.stem
+]
 
 if __name__ == "__main__":
-    main()
+    main(__doc__,
+         [Fault(area, name, [(f"paged_kv/{file}", old, new)])
+          for area, name, file, old, new in FAULTS],
+         cmake_bench(lambda fault: TARGETS, 300))

@@ -13,13 +13,14 @@ whose text is no longer in its file is an error: change it along with the code.
   scripts/planted_kernel_faults.py --only mask   # those whose area or name has it
 """
 
-import argparse
-import pathlib
-import re
+import concurrent.futures
+import queue
+import shutil
 import sys
-import tempfile
 
-from kernel_builder import KernelBuilder, copy_tree
+from commands import failed_test
+from fault_planting import DOES_NOT_BUILD, Fault, main, planted
+from kernel_builder import KERNEL_FOLDER, KernelBuilder, copy_tree
 
 # (area, what is wrong, [(file, old text, new text), ...])
 FAULTS = [
@@ -60,6 +61,8 @@ FAULTS = [
         ("kv_append.cpp", "geometry.token_beats, row_beats);\n",
          "geometry.token_beats, row_beats);\n    read_tiles.write(tile);\n"),
         ("kv_append.cpp", "row_beats, 128", "row_beats, 32")]),
+    ("deadlock", "a FIFO that is too short for the beats of a stored run", [
+        ("stream/kv_store.cpp", "beats, 128", "beats, 32")]),
     ("order", "the two dims of a pair exchanged", [
         ("decode_back.h", "const float q0 = query[head][2 * step];",
          "const float q0 = query[head][2 * step + 1];"),
@@ -213,31 +216,38 @@ FAULTS = [
     ("scatter", "every run at the page's start", [
         ("kv_scatter.cpp", "limits.page_stride_beats + item.page_beat;",
          "limits.page_stride_beats;")]),
+    ("scatter", "a beat beyond the slab", [
+        ("kv_scatter.cpp", "if (*detail > limits.source_beats)",
+         "if (*detail > limits.source_beats + 1)")]),
+    ("scatter", "a beat beyond the page", [
+        ("kv_scatter.cpp", "if (*detail > limits.page_stride_beats)",
+         "if (*detail > limits.page_stride_beats + 1)")]),
+    ("store", "beats that hold nothing are stored", [
+        ("stream/kv_store.cpp", "if (full && count < slab_beats)",
+         "if (count < slab_beats)")]),
+    ("store", "beats behind the slab are stored", [
+        ("stream/kv_store.cpp", "if (full && count < slab_beats)",
+         "if (full)")]),
+    ("store", "the last, short run is forgotten", [
+        ("stream/kv_store.cpp", "(last && run.beats > 0)", "false")]),
+    ("store", "a refused launch leaves its stream where it is", [
+        ("stream/kv_store.cpp", "if (launch.refused) slab_beats = 0;",
+         "if (launch.refused) return;")]),
 ]
 
 
-def plant(tree, fault):
-    """Edits the files; returns what undoes it."""
-    before = {}
-    for file, old, new in fault[2]:
-        path = tree / "fpga_dma" / "kernels" / file
-        text = path.read_text()
-        before.setdefault(path, text)
-        if text.count(old) == 0:
-            sys.exit(f"'{fault[1]}': {file} no longer holds\n{old}")
-        path.write_text(text.replace(old, new, 1))
 
-    def undo():
-        for path, text in before.items():
-            path.write_text(text)
 
-    return undo
+def files_of(fault):
+    """Named from the folder of the kernels."""
+    return [file.removeprefix(f"{KERNEL_FOLDER}/")
+            for file, _, _ in fault.edits]
 
 
 def noticed_by(builder, fault):
     """The test that fails, None if none does."""
-    moves = all(file.startswith("kv_") for file, _, _ in fault[2])
-    if fault[0] == "deadlock":
+    moves = all("kv_" in file for file in files_of(fault))
+    if fault.area == "deadlock":
         code, output = builder.test("*Sequential*")
         if code != 0:
             return None
@@ -245,47 +255,44 @@ def noticed_by(builder, fault):
         if code == 0 or "deadlock: stage" not in output:
             return None
     else:
-        code, output = builder.test("*Move*" if moves else "*")
+        code, output = builder.test("*Move*:*Store*" if moves else "*")
         if code == 0:
             return None
-    failed = re.findall(r"\[  FAILED  \] ([\w/]+\.[\w/]+)", output)
-    running = re.findall(r"\[ RUN      \] ([\w/]+\.[\w/]+)", output)
-    return (failed or running or ["a crash"])[0 if failed else -1]
+    return failed_test(output, "a crash")
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", default="", help="word in an area or name")
-    parser.add_argument("--jobs", type=int, default=2, help="compile jobs")
-    args = parser.parse_args()
-    faults = [f for f in FAULTS if args.only in f"{f[0]} {f[1]}"]
-    missed = 0
-    with tempfile.TemporaryDirectory(prefix="paged_kv_faults_") as name:
-        tree = pathlib.Path(name)
-        copy_tree(tree)
-        builder = KernelBuilder(tree, args.jobs)
-        if not builder.build(builder.fixed + builder.varying):
-            sys.exit("the kernels do not build")
-        code, output = builder.test()
-        if code != 0:
-            sys.exit(f"tests fail without any fault\n{output}")
-        print("| Area | Fault | Noticed by |\n| --- | --- | --- |")
-        for fault in faults:
-            undo = plant(tree, fault)
-            sources = builder.dependents([file for file, _, _ in fault[2]])
+def kernel_bench(folder, faults, jobs):
+    """Trees with the same objects, each for one fault at a time."""
+    tree = folder / "sound"
+    copy_tree(tree)
+    sound = KernelBuilder(tree, jobs)
+    if not sound.build(sound.harness + sound.device):
+        sys.exit("the kernels do not build")
+    code, output = sound.test()
+    if code != 0:
+        sys.exit(f"tests fail without any fault\n{output}")
+    builders = queue.SimpleQueue()
+    for i in range(jobs):
+        builders.put(KernelBuilder(
+            shutil.copytree(tree, folder / f"tree{i}"), 1))
+
+    def test_of(fault):
+        builder = builders.get()
+        sources = builder.dependents(files_of(fault))
+        with planted(fault, builder.tree):
             built = builder.build(sources)
-            test = noticed_by(builder, fault) if built else None
-            undo()
-            builder.build(sources)
-            if test is None:
-                missed += 1
-                test = "**nobody**" if built else "**does not build**"
-            print(f"| {fault[0]} | {fault[1]} | {test} |", flush=True)
-    print(f"\n{len(faults) - missed} of {len(faults)} noticed")
-    sys.exit(1 if missed else 0)
+            test = noticed_by(builder, fault) if built else DOES_NOT_BUILD
+        builder.take_objects(sound, sources)
+        builders.put(builder)
+        return test
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(test_of, faults)
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__,
+         [Fault(area, name, [(f"{KERNEL_FOLDER}/{file}", old, new)
+                             for file, old, new in edits])
+          for area, name, edits in FAULTS],
+         kernel_bench)

@@ -12,15 +12,13 @@ with the code.
   scripts/planted_rtl_faults.py --only burst  # those whose file or name has it
 """
 
-import argparse
 import concurrent.futures
-import pathlib
 import re
 import shutil
 import sys
-import tempfile
 
-from rtl_builder import KERNELS, RTL, RtlBench
+from fault_planting import Fault, main, planted
+from rtl_builder import KERNELS, RTL, RTL_FOLDER, RtlBench
 
 # (file, what is wrong, old text, new text)
 FAULTS = [
@@ -123,57 +121,46 @@ FAULTS = [
 ]
 
 
-def noticed_by(benches, tree, number, fault):
-    name, _, old, new = fault
-    rtl = tree / f"rtl{number}"
+# The modules of a kernel that have modules of their own.
+PARENTS = ["axi_reader", "axi_writer", "move_items"]
+
+
+def has_module(kernel, module):
+    """Whether the kernel is made of this module, among others."""
+    top = (RTL / f"{kernel}.sv").read_text()
+    whole = top + "".join((RTL / f"{parent}.sv").read_text()
+                          for parent in PARENTS if parent in top)
+    return module == kernel or re.search(rf"\b{module}\b", whole) is not None
+
+
+def noticed_by(benches, folder, fault):
+    rtl = folder / RTL_FOLDER
     shutil.copytree(RTL, rtl)
-    path = rtl / f"{name}.sv"
-    text = path.read_text()
-    if old not in text:
-        sys.exit(f"'{fault[1]}': {path.name} no longer holds\n{old}")
-    path.write_text(text.replace(old, new, 1))
-    for kernel, bench in benches.items():
-        top = (RTL / f"{kernel}.sv").read_text()
-        whole = top + "".join(
-            (RTL / f"{m}.sv").read_text()
-            for m in ["axi_reader", "axi_writer", "move_items"] if m in top)
-        if name != kernel and not re.search(rf"\b{name}\b", whole):
-            continue
-        test = bench.failing_test(rtl, tree / f"{kernel}{number}")
-        if test:
-            return test
+    with planted(fault, folder):
+        for kernel, bench in benches.items():
+            if has_module(kernel, fault.area):
+                test = bench.failing_test(rtl, folder / kernel)
+                if test:
+                    return test
     return None
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", default="", help="word in a file or name")
-    parser.add_argument("--jobs", type=int, default=2)
-    args = parser.parse_args()
-    faults = [f for f in FAULTS if args.only in f"{f[0]} {f[1]}"]
-    with tempfile.TemporaryDirectory(prefix="paged_kv_rtl_faults_") as name:
-        tree = pathlib.Path(name)
-        benches = {kernel: RtlBench(kernel, tree) for kernel in KERNELS}
-        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            list(pool.map(RtlBench.build_tests, benches.values()))
-            for kernel, bench in benches.items():
-                test = bench.failing_test(RTL, tree / f"{kernel}_clean")
-                if test:
-                    sys.exit(f"{test} fails without any fault")
-            print("| File | Fault | Noticed by |\n| --- | --- | --- |")
-            tests = pool.map(
-                lambda pair: noticed_by(benches, tree, *pair),
-                enumerate(faults))
-            missed = 0
-            for fault, test in zip(faults, tests):
-                missed += test is None
-                print(f"| {fault[0]} | {fault[1]} | {test or '**nobody**'} |",
-                      flush=True)
-    print(f"\n{len(faults) - missed} of {len(faults)} noticed")
-    sys.exit(1 if missed else 0)
+def rtl_bench(folder, faults, jobs):
+    benches = {kernel: RtlBench(kernel, folder) for kernel in KERNELS}
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(RtlBench.build_tests, benches.values()))
+        clean = pool.map(
+            lambda kernel: benches[kernel].failing_test(
+                RTL, folder / f"{kernel}_clean"), KERNELS)
+        for test in filter(None, clean):
+            sys.exit(f"{test} fails without any fault")
+        yield from pool.map(
+            lambda pair: noticed_by(benches, folder / f"fault{pair[0]}",
+                                    pair[1]), enumerate(faults))
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__,
+         [Fault(module, name, [(f"{RTL_FOLDER}/{module}.sv", old, new)])
+          for module, name, old, new in FAULTS],
+         rtl_bench)

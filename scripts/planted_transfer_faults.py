@@ -14,14 +14,7 @@ along with the code.
                                                     # match
 """
 
-import argparse
-import pathlib
-import re
-import shutil
-import sys
-import tempfile
-
-from planted_faults import ROOT, noticed_by, run
+from fault_planting import Fault, cmake_bench, main
 
 # The tests of an area, in the order in which they are tried.
 CARD_TESTS = [
@@ -222,81 +215,9 @@ FAULTS = [
 ]
 
 
-def find(tree, pattern, name, old):
-    """The file that holds the text."""
-    for path in sorted(tree.glob(pattern)):
-        if old in path.read_text():
-            return path
-    sys.exit(f"'{name}': {pattern} no longer holds\n{old}")
-
-
-def plant(tree, fault):
-    """Edits the file; returns what undoes it."""
-    _, name, pattern, old, new = fault
-    path = find(tree, pattern, name, old)
-    text = path.read_text()
-    path.write_text(text.replace(old, new, 1))
-    return lambda: path.write_text(text)
-
-
-def configure(tree, build):
-    code, output = run(
-        ["cmake", "-S", tree, "-B", build, "-G", "Ninja",
-         "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1",
-         "-DPAGED_KV_WERROR=OFF", "-DBUILD_SHARED_LIBS=ON",
-         "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON", "-DPAGED_KV_BUILD_TOOL=OFF",
-         "-DPAGED_KV_BUILD_BENCHMARKS=OFF", "-DPAGED_KV_BUILD_EXAMPLES=OFF",
-         "-DPAGED_KV_INSTALL=OFF"])
-    if code != 0:
-        sys.exit(output)
-
-
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", default="",
-                        help="pattern of an 'area: name'")
-    parser.add_argument("--jobs", default="2", help="compile jobs")
-    args = parser.parse_args()
-    faults = [f for f in FAULTS if re.search(args.only, f"{f[0]}: {f[1]}")]
-    for _, name, pattern, old, _ in faults:
-        find(ROOT, pattern, name, old)
-    missed = 0
-    with tempfile.TemporaryDirectory(prefix="paged_kv_faults_") as name:
-        tree = pathlib.Path(name) / "tree"
-        shutil.copytree(
-            ROOT, tree, ignore=shutil.ignore_patterns("build", ".git")
-        )
-        build = pathlib.Path(name) / "build"
-        configure(tree, build)
-        used = dict.fromkeys(
-            t for f in faults for t in TESTS.get(f[0], CARD_TESTS)
-        )
-        ninja = ["ninja", "-C", str(build), "-j", args.jobs]
-        code, output = run(ninja + list(used))
-        if code != 0:
-            sys.exit(output)
-
-        def programs(tests):
-            return [build / "bin" / "tests" / t for t in tests]
-
-        if (test := noticed_by(programs(used), tree, SECONDS)) is not None:
-            sys.exit(f"{test} fails without any fault")
-        print("| Area | Fault | Noticed first by |\n| --- | --- | --- |")
-        for fault in faults:
-            tests = TESTS.get(fault[0], CARD_TESTS)
-            undo = plant(tree, fault)
-            code, _ = run(ninja + tests)
-            test = (noticed_by(programs(tests), tree, SECONDS)
-                    if code == 0 else "the compiler")
-            undo()
-            missed += test is None
-            print(f"| {fault[0]} | {fault[1]} | {test or '**nobody**'} |",
-                  flush=True)
-    print(f"\n{len(faults) - missed} of {len(faults)} noticed")
-    sys.exit(1 if missed else 0)
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__,
+         [Fault(area, name, [(pattern, old, new)])
+          for area, name, pattern, old, new in FAULTS],
+         cmake_bench(lambda fault: TESTS.get(fault.area, CARD_TESTS),
+                     SECONDS))

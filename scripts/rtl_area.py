@@ -10,6 +10,7 @@ Logic synthesis alone: no placement, so no clock frequency.
 """
 
 import argparse
+import json
 import pathlib
 import re
 import subprocess
@@ -64,13 +65,19 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("kernels", nargs="*", default=["kv_gather", "kv_mover"])
+    parser.add_argument("--json", type=pathlib.Path,
+                        help="file for the rows of the table")
     args = parser.parse_args()
+    rows = {}
     print("| kernel | " + " | ".join(COLUMNS) + " |")
     print("| --- |" + " ---: |" * len(COLUMNS))
     for kernel in args.kernels:
         sums = area(kernel)
         cells = " | ".join(f"{sums[name]:,g}" for name in COLUMNS)
-        print(f"| `{kernel}` | {cells} |", flush=True)
+        rows[kernel] = f"| `{kernel}` | {cells} |"
+        print(rows[kernel], flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(rows))
 
 
 if __name__ == "__main__":

@@ -7,38 +7,21 @@ with an edit, or with coverage.
 """
 
 import pathlib
-import re
-import subprocess
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-RTL = ROOT / "fpga_dma/kernels/rtl"
+from commands import ROOT, failed_test, must, run
+
+RTL_FOLDER = "fpga_dma/kernels/rtl"
+RTL = ROOT / RTL_FOLDER
 TESTS = ROOT / "tests/fpga_dma/kernels/rtl"
 KERNELS = ["kv_gather", "kv_mover"]
 # A hung test clocks for long before it says so.
 TEST_TIMEOUT_S = 120
 
 
-def run(command, timeout=None):
-    """The exit code and what was printed."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True,
-                              errors="replace", timeout=timeout)
-        return done.returncode, done.stdout + done.stderr
-    except subprocess.TimeoutExpired as error:
-        return -1, (error.stdout or b"").decode(errors="replace")
-
-
-def must(command):
-    code, output = run([str(word) for word in command])
-    if code != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{output}")
-
-
 def compile_object(source, target, flags=("-O1",)):
     """Compiles with Verilator's own headers in reach."""
-    include = pathlib.Path(run(["verilator", "--getenv", "VERILATOR_ROOT"])[1]
-                           .strip()) / "include"
+    root = must(["verilator", "--getenv", "VERILATOR_ROOT"]).strip()
+    include = pathlib.Path(root) / "include"
     must(["g++", "-std=c++20", "-w", "-c", source, "-o", target,
           f"-I{ROOT}", f"-I{include}", f"-I{include}/vltstd", *flags])
     return include
@@ -106,8 +89,5 @@ class RtlBench:
     def failing_test(self, rtl, folder):
         """The test that fails with this RTL, None if none does."""
         program = self.build(rtl, folder)
-        code, output = run([str(program), "--gtest_brief=1"], TEST_TIMEOUT_S)
-        if code == 0:
-            return None
-        failed = re.findall(r"\[  FAILED  \] ([\w]+\.[\w]+)", output)
-        return failed[0] if failed else "a crash or a hang"
+        code, output = run([program, "--gtest_fail_fast"], TEST_TIMEOUT_S)
+        return None if code == 0 else failed_test(output, "a crash")

@@ -16,6 +16,7 @@ reached, or if an entry names no point.
 import argparse
 import collections
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -153,7 +154,8 @@ def ranges(bits):
 
 
 def report(kernel, counts, used):
-    """Prints the row and returns what was missed and what is wrong."""
+    """Prints the row and returns the shares that were reached, what was missed
+    and what is wrong."""
     total, reached = collections.Counter(), collections.Counter()
     missed, wrong = collections.defaultdict(list), []
     excluded = 0
@@ -169,14 +171,14 @@ def report(kernel, counts, used):
         reached[point.kind] += count > 0
         if count == 0:
             missed[point._replace(bit=0)].append(point.bit)
-    cells = []
+    cells, shares = [], {}
     for kind in ["line", "toggle"]:
-        share = reached[kind] / total[kind]
+        share = shares[kind] = reached[kind] / total[kind]
         cells.append(f"{reached[kind]:,} of {total[kind]:,} | {share:.1%}")
         if share < WANTED:
             wrong.append(f"{kernel}: {kind} coverage is below {WANTED:.0%}")
     print(f"| `{kernel}` | {' | '.join(cells)} | {excluded:,} |", flush=True)
-    return missed, wrong
+    return shares, missed, wrong
 
 
 def main():
@@ -187,10 +189,12 @@ def main():
     parser.add_argument("--bursts", type=int, default=4000,
                         help="of the property tests")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--json", type=pathlib.Path,
+                        help="file for the shares, if nothing is wrong")
     args = parser.parse_args()
     must(["verilator", "--version"])
     kernels = [k for k in KERNELS if args.only in k]
-    used, missed, wrong = set(), {}, []
+    used, shares, missed, wrong = set(), {}, {}, []
     with tempfile.TemporaryDirectory(prefix="paged_kv_rtl_coverage_") as name:
         tree = pathlib.Path(name)
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
@@ -199,7 +203,7 @@ def main():
     print("| kernel | lines and branches | | toggles | | unreachable |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for kernel, count in zip(kernels, counts):
-        missed[kernel], problems = report(kernel, count, used)
+        shares[kernel], missed[kernel], problems = report(kernel, count, used)
         wrong += problems
     for kernel in kernels:
         print(f"\nMissed in {kernel}:")
@@ -210,6 +214,8 @@ def main():
         wrong += [f"names no point: {entry}"
                   for i, entry in enumerate(UNREACHABLE) if i not in used]
     print("\n".join(wrong), file=sys.stderr)
+    if args.json and not wrong:
+        args.json.write_text(json.dumps(shares))
     sys.exit(1 if wrong else 0)
 
 

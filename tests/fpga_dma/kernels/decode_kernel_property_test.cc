@@ -79,7 +79,8 @@ TEST_P(DecodeKernelPropertyTest, EveryBuildEqualsTheModelToTheBit) {
     ASSERT_TRUE(threaded.out == model);
   }
   EXPECT_EQ(LeftoverStreams(), 0u);
-  std::printf("largest error against double precision: %.3g\n", worst);
+  RecordProperty("shapes", kShapes);
+  RecordProperty("largest_error", testing::PrintToString(worst));
   EXPECT_LE(worst, 1e-3);
 }
 
@@ -123,6 +124,7 @@ TEST_P(DecodeKernelPropertyTest, NoScheduleOfTheStagesBlocks) {
     ASSERT_TRUE(launch.out == model);
   }
   EXPECT_EQ(LeftoverStreams(), 0u);
+  RecordProperty("schedules", kSchedules);
 }
 
 INSTANTIATE_TEST_SUITE_P(Elements, DecodeKernelPropertyTest,

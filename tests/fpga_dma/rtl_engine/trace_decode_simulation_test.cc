@@ -206,6 +206,7 @@ TEST(TraceDecodeSimulationTest, RtlAndHlsEqualTheModelToTheBit) {
   std::printf("%u steps, %llu tokens of a head, %llu cycles of kv_gather\n",
               steps, static_cast<unsigned long long>(tokens),
               static_cast<unsigned long long>(cycles));
+  RecordProperty("steps", static_cast<int>(steps));
 }
 
 }  // namespace

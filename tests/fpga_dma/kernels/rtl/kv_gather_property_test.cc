@@ -128,15 +128,15 @@ TEST(KvGatherPropertyTest, StreamsTheSlicesOfThePages) {
     ExpectNoProtocolErrors(bench);
     if (HasFailure()) return;
   }
-  std::printf("%llu bursts, %llu cycles\n",
-              static_cast<unsigned long long>(bench.kv_port.bursts()),
-              static_cast<unsigned long long>(bench.cycles()));
+  RecordProperty("bursts", testing::PrintToString(bench.kv_port.bursts()));
+  RecordProperty("cycles", testing::PrintToString(bench.cycles()));
 }
 
 TEST(KvGatherPropertyTest, BadPageIndicesAreNeverRead) {
   const uint64_t seed = TestSeed(52);
   Drawer drawer(seed);
   GatherBench bench(seed);
+  uint64_t bad_indices = 0;
   for (int i = 0; i < 150; ++i) {
     Launch launch = drawer.Draw();
     const uint32_t num_pages = launch.arguments.num_pages;
@@ -154,6 +154,7 @@ TEST(KvGatherPropertyTest, BadPageIndicesAreNeverRead) {
       first_bad = std::min(first_bad, at);
       ++num_bad;
     }
+    bad_indices += num_bad;
     WriteTable(launch, &bench.memory);
     bench.Prepare(launch.arguments, launch.port, launch.pause);
     ASSERT_TRUE(bench.Launch()) << "hangs";
@@ -181,6 +182,7 @@ TEST(KvGatherPropertyTest, BadPageIndicesAreNeverRead) {
     ExpectNoProtocolErrors(bench);
     if (HasFailure()) return;
   }
+  RecordProperty("bad_indices", testing::PrintToString(bad_indices));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "fpga_dma/card_model/board.h"
@@ -48,6 +50,7 @@ double PortUse(const PortBehaviour& port, uint32_t slice_beats,
 TEST(KvGatherTimingTest, SlicesOf4KiBKeepThePortBusy) {
   PortBehaviour port;
   port.latency_cycles = 74;
+  double worst = 1;
   for (const double gap : {0.0, 4.0, 8.0}) {
     port.gap_cycles = gap;
     const double modelled = 64 / (64 + gap);
@@ -56,7 +59,9 @@ TEST(KvGatherTimingTest, SlicesOf4KiBKeepThePortBusy) {
                 use, use / modelled);
     EXPECT_GE(use / modelled, 0.88);
     EXPECT_LE(use / modelled, 1.001);
+    worst = std::min(worst, use / modelled);
   }
+  RecordProperty("share_of_model", testing::PrintToString(worst));
 }
 
 // Read bandwidths that Xilinx measured on a U200 at 300 MHz
@@ -70,6 +75,7 @@ TEST(KvGatherTimingTest, PublishedBandwidthsOfTheU200) {
   PortBehaviour port;
   port.latency_cycles = 72;
   port.peak = 16.82e9 / kPortBytesPerSecond;
+  double worst = 0;
   for (const Line& line : {Line{4, 4, 3.93e9}, Line{16, 4, 13.11e9},
                            Line{32, 4, 16.82e9}, Line{4, 32, 16.82e9}}) {
     const double rate = PortUse(port, 64, line.burst_beats, line.outstanding) *
@@ -78,12 +84,15 @@ TEST(KvGatherTimingTest, PublishedBandwidthsOfTheU200) {
                 line.burst_beats, line.outstanding, rate / 1e9,
                 line.bytes_per_second / 1e9);
     EXPECT_NEAR(rate / line.bytes_per_second, 1, 0.05);
+    worst = std::max(worst, std::abs(rate / line.bytes_per_second - 1));
   }
+  RecordProperty("deviation", testing::PrintToString(worst));
 }
 
 // The emulated card says how much of a bank bursts of a length use. With that
 // gap between bursts in the memory, the kernel has to reach as much.
 TEST(KvGatherTimingTest, AgreesWithTheEmulatedCardsBurstEfficiency) {
+  double worst = 0;
   for (const char* name : {"u250", "u280", "u55c"}) {
     const absl::StatusOr<Board> board = BuiltinBoard(name);
     ASSERT_TRUE(board.ok()) << board.status();
@@ -98,8 +107,10 @@ TEST(KvGatherTimingTest, AgreesWithTheEmulatedCardsBurstEfficiency) {
       std::printf("%s, bursts of %2u beats: %.3f of the cycles, card %.3f\n",
                   name, beats, use, expected);
       EXPECT_NEAR(use / expected, 1, 0.1);
+      worst = std::max(worst, std::abs(use / expected - 1));
     }
   }
+  RecordProperty("deviation", testing::PrintToString(worst));
 }
 
 }  // namespace

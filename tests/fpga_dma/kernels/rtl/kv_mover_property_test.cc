@@ -155,9 +155,8 @@ TEST(KvMoverPropertyTest, MovesWhatTheItemsSayAndNothingElse) {
     ExpectNoProtocolErrors(bench);
     if (HasFailure()) return;
   }
-  std::printf("%llu bursts, %llu cycles\n",
-              static_cast<unsigned long long>(bench.target_port.bursts()),
-              static_cast<unsigned long long>(bench.cycles()));
+  RecordProperty("bursts", testing::PrintToString(bench.target_port.bursts()));
+  RecordProperty("cycles", testing::PrintToString(bench.cycles()));
 }
 
 TEST(KvMoverPropertyTest, ABadItemEndsTheList) {

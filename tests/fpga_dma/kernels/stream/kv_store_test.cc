@@ -1,133 +1,140 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <ap_axi_sdata.h>
-#include <ap_int.h>
 #include <gtest/gtest.h>
-#include <hls_stream.h>
 
-#include <cstring>
+#include <algorithm>
+#include <memory>
+#include <random>
 #include <vector>
 
 #include "fpga_dma/kernels/kernel_abi.h"
-
-using StreamBeat = ap_axiu<512, 0, 0, 0>;
-
-extern "C" void kv_store(hls::stream<StreamBeat>& in, ap_uint<512>* slab,
-                         ap_uint<512>* status, uint32_t slab_beats);
+#include "fpga_dma/kernels/stand_in/stage_threads.h"
+#include "fpga_dma/kernels/stand_in/stream_faults.h"
+#include "tests/fpga_dma/kernels/run_kv_store.h"
+#include "tests/paged_kv/test_seed.h"
 
 namespace paged_kv::fpga_dma {
 namespace {
 
-using Beat = ap_uint<512>;
-constexpr uint32_t kGuard = 3;  // beats behind the slab
+constexpr uint32_t kUnwritten = 0xA5A5A5A5;  // what card memory starts as
+constexpr int kSchedules = 200;
 
-uint32_t WordOf(const Beat& beat, int i) {
-  return beat.range(32 * i + 31, 32 * i).to_uint();
-}
-
-class KvStoreTest : public testing::Test {
+// In both builds; the parameter says whether stages are threads.
+class KvStoreTest : public testing::TestWithParam<bool> {
  protected:
-  // Streams `full` beats numbered from `first`; an empty one carries TLAST if
-  // `ends_empty`, otherwise the last full one does.
-  void Send(uint32_t full, uint32_t first, bool ends_empty) {
-    for (uint32_t i = 0; i < full + (ends_empty ? 1 : 0); ++i) {
-      StreamBeat beat;
-      const bool empty = i == full;
-      for (int word = 0; word < 16; ++word) {
-        beat.data.range(32 * word + 31, 32 * word) =
-            empty ? 0xEEEEEEEEu
-                  : (first + i) * 16 + static_cast<uint32_t>(word);
+  KvStoreTest() { status_.Set(0, KernelStatus{}); }
+  ~KvStoreTest() override { EXPECT_EQ(LeftoverStreams(), 0u); }
+
+  // A stream of `full` beats numbered from `first`; an empty one carries TLAST
+  // if `ends_empty`, otherwise the last full one does.
+  static std::vector<StreamedBeat> Stream(uint32_t full, uint32_t first,
+                                          bool ends_empty) {
+    std::vector<StreamedBeat> beats(full + (ends_empty ? 1 : 0));
+    for (uint32_t i = 0; i < beats.size(); ++i) {
+      beats[i].full = i < full;
+      beats[i].last = i + 1 == beats.size();
+      for (uint32_t word = 0; word < 16; ++word) {
+        beats[i].words[word] = i < full ? (first + i) * 16 + word : 0xEEEEEEEEu;
       }
-      beat.keep.range(31, 0) = empty ? 0u : ~0u;
-      beat.keep.range(63, 32) = empty ? 0u : ~0u;
-      beat.last = i + 1 == full + (ends_empty ? 1 : 0);
-      in_.write(beat);
     }
+    return beats;
   }
 
-  KernelStatus Store(uint32_t slab_beats) {
-    slab_.assign(slab_beats + kGuard, Beat(0));
-    for (Beat& beat : slab_) beat.range(31, 0) = 0xABABABABu;
-    kv_store(in_, slab_.data(), &status_, slab_beats);
-    for (uint32_t i = slab_beats; i < slab_.size(); ++i) {
-      EXPECT_EQ(WordOf(slab_[i], 0), 0xABABABABu) << "behind the slab";
-    }
-    KernelStatus status;
-    static_assert(sizeof(status) == sizeof(status_));
-    std::memcpy(&status, &status_, sizeof(status));
-    return status;
+  // A launch with a slab of exactly `slab_beats`; the address sanitizer sees
+  // what is written behind it.
+  KernelStatus Store(const std::vector<StreamedBeat>& in, uint32_t slab_beats) {
+    slab_ = std::make_unique<CardMemory>(size_t{slab_beats} * kBeatBytes);
+    const auto run = GetParam() ? RunKvStoreThreaded : RunKvStore;
+    run(in, slab_.get(), &status_, slab_beats);
+    return status_.Get<KernelStatus>(0);
   }
 
+  // The first `beats` of the slab are those of a stream, the others untouched.
   void ExpectStored(uint32_t beats, uint32_t first) {
-    for (uint32_t i = 0; i < beats; ++i) {
-      for (int word = 0; word < 16; ++word) {
-        ASSERT_EQ(WordOf(slab_[i], word),
-                  (first + i) * 16 + static_cast<uint32_t>(word));
-      }
-    }
-    for (uint32_t i = beats; i < slab_.size(); ++i) {
-      ASSERT_EQ(WordOf(slab_[i], 0), 0xABABABABu);
+    for (uint32_t word = 0; word < slab_->size() / 4; ++word) {
+      ASSERT_EQ(slab_->Get<uint32_t>(word),
+                word < beats * 16 ? first * 16 + word : kUnwritten)
+          << "word " << word;
     }
   }
 
-  hls::stream<StreamBeat> in_{"in", 1 << 16};
-  std::vector<Beat> slab_;
-  Beat status_ = Beat(0);
+  std::unique_ptr<CardMemory> slab_;
+  CardMemory status_{kBeatBytes};
 };
 
-TEST_F(KvStoreTest, StoresStreamsOfAllLengthsInOrder) {
+TEST_P(KvStoreTest, StoresStreamsOfAllLengthsInOrder) {
   for (const uint32_t beats :
        {1u, 2u, 63u, 64u, 65u, 127u, 128u, 129u, 1000u}) {
-    Send(beats, beats, false);
-    const KernelStatus status = Store(beats + 5);
+    const KernelStatus status = Store(Stream(beats, beats, false), beats + 5);
     EXPECT_EQ(status.code, KernelError::kOk);
     EXPECT_EQ(status.items_done, beats);
     ExpectStored(beats, beats);
   }
 }
 
-TEST_F(KvStoreTest, AnEmptyBeatEndsTheStreamOfAFailedGather) {
+TEST_P(KvStoreTest, AnEmptyBeatEndsTheStreamOfAFailedGather) {
   for (const uint32_t beats : {0u, 1u, 64u, 70u}) {
-    Send(beats, 1, true);
-    const KernelStatus status = Store(128);
+    const KernelStatus status = Store(Stream(beats, 1, true), 128);
     EXPECT_EQ(status.code, KernelError::kOk);
     EXPECT_EQ(status.items_done, beats);
     ExpectStored(beats, 1);
   }
 }
 
-TEST_F(KvStoreTest, WhatDoesNotFitIsDroppedAndCounted) {
-  Send(100, 7, false);
-  KernelStatus status = Store(65);
+TEST_P(KvStoreTest, WhatDoesNotFitIsDroppedAndCounted) {
+  KernelStatus status = Store(Stream(100, 7, false), 65);
   EXPECT_EQ(status.code, KernelError::kOutRange);
   EXPECT_EQ(status.items_done, 65u);
   EXPECT_EQ(status.detail, 100u);
   ExpectStored(65, 7);
+  EXPECT_FALSE(ToStatus("kv_store", status).ok());
 
   // The error stays: the next stream is read, nothing is stored.
-  Send(10, 0, false);
-  status = Store(65);
+  status = Store(Stream(10, 0, false), 65);
   EXPECT_EQ(status.code, KernelError::kOutRange);
   EXPECT_EQ(status.detail, 100u);
   EXPECT_EQ(status.launches, 2u);
   ExpectStored(0, 0);
 
   // Once it is cleared, the one after that is stored, from its first beat on.
-  status_ = Beat(0);
-  Send(3, 50, false);
-  status = Store(65);
+  status_.Set(0, KernelStatus{});
+  status = Store(Stream(3, 50, false), 65);
   EXPECT_EQ(status.code, KernelError::kOk);
   EXPECT_EQ(status.launches, 1u);
   ExpectStored(3, 50);
 }
 
-TEST_F(KvStoreTest, ASlabOfNoBeats) {
-  Send(2, 0, false);
-  const KernelStatus status = Store(0);
+TEST_P(KvStoreTest, ASlabOfNoBeats) {
+  const KernelStatus status = Store(Stream(2, 0, false), 0);
   EXPECT_EQ(status.code, KernelError::kOutRange);
   EXPECT_EQ(status.items_done, 0u);
+  EXPECT_EQ(status.detail, 2u);
 }
+
+TEST_P(KvStoreTest, NoScheduleOfTheStagesBlocks) {
+  const uint64_t seed = TestSeed(7);
+  std::mt19937_64 random(seed);
+  const int schedules = GetParam() ? kSchedules : 1;
+  for (int schedule = 0; schedule < schedules; ++schedule) {
+    SCOPED_TRACE(schedule);
+    SetStageSeed(seed + static_cast<uint64_t>(schedule));
+    const auto beats = static_cast<uint32_t>(1 + random() % 400);
+    const auto room = static_cast<uint32_t>(beats - 1 + random() % 3);
+    status_.Set(0, KernelStatus{});
+    const KernelStatus status =
+        Store(Stream(beats, 9, random() % 2 == 0), room);
+    EXPECT_EQ(status.code,
+              room < beats ? KernelError::kOutRange : KernelError::kOk);
+    ASSERT_NO_FATAL_FAILURE(ExpectStored(std::min(beats, room), 9));
+  }
+  RecordProperty("schedules", GetParam() ? schedules : 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, KvStoreTest, testing::Bool(),
+                         [](const auto& build) {
+                           return build.param ? "Threaded" : "Sequential";
+                         });
 
 }  // namespace
 }  // namespace paged_kv::fpga_dma
