@@ -234,6 +234,42 @@ TEST_P(MoveKernelsErrorsTest, Scatter) {
         [](I* i) { i->page_beat = kMax; }}});
 }
 
+TEST_P(MoveKernelsErrorsTest, ListsThatAreNone) {
+  struct BadList {
+    KernelError code;
+    uint64_t detail;
+    std::function<void(WorkListHeader*)> spoil;
+  };
+  const BadList bad_lists[] = {
+      {KernelError::kTooManyItems, 4, [](auto* h) { h->num_items = 4; }},
+      {KernelError::kTooManyItems, kMax, [](auto* h) { h->num_items = kMax; }},
+      {KernelError::kBadHeader, static_cast<uint64_t>(KernelId::kPagedDecode),
+       [](auto* h) { h->kernel = KernelId::kPagedDecode; }},
+  };
+  const CardMemory before = kv_;
+  for (const KernelId kernel :
+       {KernelId::kKvAppend, KernelId::kKvCopy, KernelId::kKvScatter}) {
+    for (const BadList& bad : bad_lists) {
+      SCOPED_TRACE(testing::Message() << static_cast<uint32_t>(kernel)
+                                      << ", detail " << bad.detail);
+      CardMemory work(4 * kBeatBytes);
+      WorkListHeader header = {};
+      header.magic = kWorkListMagic;
+      header.kernel = kernel;
+      header.num_items = 3;
+      bad.spoil(&header);
+      work.Set(0, header);
+      status_.Set(0, KernelStatus{});
+      ASSERT_TRUE(RunKernel(build(), kernel, Arguments(kernel, &work)).ok());
+      const KernelStatus status = status_.Get<KernelStatus>(0);
+      EXPECT_EQ(status.code, bad.code);
+      EXPECT_EQ(status.detail, bad.detail);
+      EXPECT_EQ(status.items_done, 0u);
+    }
+  }
+  EXPECT_TRUE(kv_ == before);
+}
+
 TEST_P(MoveKernelsErrorsTest, AScaleThatIsNotFiniteOrNotAbove0) {
   if (!int8()) return;  // bf16 has no scales
   AppendItem good = {};

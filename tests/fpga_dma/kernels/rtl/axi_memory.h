@@ -64,10 +64,12 @@ struct AxiRequest {
 class AxiPort {
  public:
   AxiPort(std::string name, uint64_t seed) : name_(name), random_(seed) {}
+  virtual ~AxiPort() = default;
 
   void Start(const PortBehaviour& behaviour, AddressRange allowed,
              uint32_t burst_limit, uint32_t outstanding_limit);
   const std::vector<std::string>& errors() const { return errors_; }
+  virtual bool idle() const = 0;               // nothing is in flight
   uint64_t bursts() const { return bursts_; }  // since construction
   uint32_t most_outstanding() const { return most_outstanding_; }
   uint32_t longest_burst() const { return longest_burst_; }
@@ -104,7 +106,7 @@ class AxiReadPort : public AxiPort {
   };
   const Inputs& Drive();
   void Sample(const AxiRequest& request, bool r_ready);
-  bool idle() const { return queue_.empty(); }
+  bool idle() const override { return queue_.empty(); }
   void Reset();  // along with the kernel's: forgets what is in flight
 
  private:
@@ -137,7 +139,7 @@ class AxiWritePort : public AxiPort {
   };
   const Inputs& Drive();
   void Sample(const AxiRequest& request, const Data& data, bool b_ready);
-  bool idle() const;
+  bool idle() const override;
   void Reset();  // along with the kernel's: forgets what is in flight
 
  private:

@@ -4,15 +4,6 @@
 #include "tests/fpga_dma/kernels/rtl/gather_bench.h"
 
 namespace paged_kv::fpga_dma {
-namespace {
-
-uint32_t Limit(uint32_t argument, uint32_t most) {
-  return argument == 0 || argument > most ? most : argument;
-}
-uint32_t Low(uint64_t value) { return static_cast<uint32_t>(value); }
-uint32_t High(uint64_t value) { return static_cast<uint32_t>(value >> 32); }
-
-}  // namespace
 
 GatherBench::GatherBench(uint64_t seed)
     : table_port("table", &memory, seed),
@@ -24,12 +15,12 @@ GatherBench::GatherBench(uint64_t seed)
 
 void GatherBench::Prepare(const GatherArguments& a, const PortBehaviour& port,
                           double consumer_pause) {
-  WriteArguments({Low(a.pool), High(a.pool), Low(a.table), High(a.table),
-                  a.num_entries, a.table_entries, a.num_pages,
-                  a.page_stride_beats, a.slice_beat, a.slice_beats,
+  WriteArguments({LowWord(a.pool), HighWord(a.pool), LowWord(a.table),
+                  HighWord(a.table), a.num_entries, a.table_entries,
+                  a.num_pages, a.page_stride_beats, a.slice_beat, a.slice_beats,
                   a.burst_beats, a.max_outstanding});
-  const uint32_t burst = Limit(a.burst_beats, 64);
-  const uint32_t outstanding = Limit(a.max_outstanding, 32);
+  const uint32_t burst = LimitOf(a.burst_beats, 64);
+  const uint32_t outstanding = LimitOf(a.max_outstanding, 32);
   const uint64_t table_bytes = (uint64_t{a.table_entries} + 15) / 16 * 64;
   table_port.Start(port, {a.table, a.table + table_bytes}, burst, outstanding);
   kv_port.Start(
@@ -73,6 +64,12 @@ void GatherBench::Cycle() {
   k.eval();
 }
 
+std::vector<std::string> GatherBench::ProtocolErrors() const {
+  std::vector<std::string> errors = KernelBench::ProtocolErrors();
+  errors.insert(errors.end(), stream_errors_.begin(), stream_errors_.end());
+  return errors;
+}
+
 void GatherBench::ResetPorts() {
   table_port.Reset();
   kv_port.Reset();
@@ -82,16 +79,17 @@ void GatherBench::ResetPorts() {
 void GatherBench::SampleStream() {
   const Vkv_gather& k = *kernel_;
   const Beat beat = BeatOf(k.m_axis_kv_tdata);
-  if (waiting_ && (!k.m_axis_kv_tvalid || beat != waiting_beat_)) {
-    ++stream_errors;
-  }
+  CheckStream(!waiting_ || (k.m_axis_kv_tvalid && beat == waiting_beat_),
+              "stream: a beat changed while it waited");
   waiting_ = k.m_axis_kv_tvalid && !k.m_axis_kv_tready;
   waiting_beat_ = beat;
   if (!k.m_axis_kv_tvalid || !k.m_axis_kv_tready) return;
-  if (stream_ends > 0) ++stream_errors;
+  CheckStream(stream_ends == 0, "stream: a beat behind TLAST");
   const bool empty = k.m_axis_kv_tkeep == 0;
-  if (!empty && k.m_axis_kv_tkeep != ~uint64_t{0}) ++stream_errors;
-  if (empty && !k.m_axis_kv_tlast) ++stream_errors;
+  CheckStream(empty || k.m_axis_kv_tkeep == ~uint64_t{0},
+              "stream: a beat that is neither full nor empty");
+  CheckStream(!empty || k.m_axis_kv_tlast,
+              "stream: an empty beat without TLAST");
   if (!empty) stream.push_back(beat);
   if (k.m_axis_kv_tlast) {
     ++stream_ends;

@@ -37,21 +37,28 @@ class GatherBench : public KernelBench {
                double consumer_pause);
   void Cycle() override;
   void ResetPorts() override;
+  std::vector<const AxiPort*> Ports() const override {
+    return {&table_port, &kv_port};
+  }
+  std::vector<std::string> ProtocolErrors() const override;
 
   BeatMemory memory;
   AxiReadPort table_port;
   AxiReadPort kv_port;
-  std::vector<Beat> stream;    // full beats since Prepare()
-  uint32_t stream_ends = 0;    // beats with TLAST since Prepare()
-  bool ended_empty = false;    // the last of them was empty
-  uint64_t stream_errors = 0;  // a beat changed while it waited, or came late
+  std::vector<Beat> stream;  // full beats since Prepare()
+  uint32_t stream_ends = 0;  // beats with TLAST since Prepare()
+  bool ended_empty = false;  // the last of them was empty
 
  private:
   void SampleStream();
+  void CheckStream(bool good, const char* error) {
+    if (!good && stream_errors_.size() < 20) stream_errors_.push_back(error);
+  }
 
   std::unique_ptr<Vkv_gather> kernel_;
   std::mt19937_64 random_;
   double consumer_pause_ = 0;
+  std::vector<std::string> stream_errors_;
   bool waiting_ = false;
   Beat waiting_beat_ = {};
 };

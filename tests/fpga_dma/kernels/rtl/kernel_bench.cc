@@ -71,6 +71,28 @@ bool KernelBench::WaitUntilDone() {
   return true;
 }
 
+bool KernelBench::WaitUntilDone(int most_polls) {
+  for (int i = 0; i < most_polls; ++i) {
+    if ((ReadRegister(kControl) & kApDone) != 0) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> KernelBench::ProtocolErrors() const {
+  std::vector<std::string> errors;
+  for (const AxiPort* port : Ports()) {
+    errors.insert(errors.end(), port->errors().begin(), port->errors().end());
+  }
+  return errors;
+}
+
+bool KernelBench::PortsIdle() const {
+  for (const AxiPort* port : Ports()) {
+    if (!port->idle()) return false;
+  }
+  return true;
+}
+
 bool KernelBench::Launch() {
   WriteRegister(kControl, kApStart);
   if (!WaitUntilDone()) return false;

@@ -50,6 +50,15 @@ void SetBeat(const Beat& beat, Wide* wide) {
   for (size_t i = 0; i < beat.size(); ++i) (*wide)[i] = beat[i];
 }
 
+// Arguments that limit bursts say 0 for the most there is.
+inline uint32_t LimitOf(uint32_t argument, uint32_t most) {
+  return argument == 0 || argument > most ? most : argument;
+}
+inline uint32_t LowWord(uint64_t value) { return static_cast<uint32_t>(value); }
+inline uint32_t HighWord(uint64_t value) {
+  return static_cast<uint32_t>(value >> 32);
+}
+
 // A bench clocks a kernel through Cycle(); everything else is built on it.
 class KernelBench {
  public:
@@ -61,6 +70,10 @@ class KernelBench {
   virtual void Cycle() = 0;
   // The ports forget what is in flight.
   virtual void ResetPorts() = 0;
+  virtual std::vector<const AxiPort*> Ports() const = 0;
+  // Sentences on what broke a protocol; a correct kernel leaves none.
+  virtual std::vector<std::string> ProtocolErrors() const;
+  bool PortsIdle() const;
 
   void WriteRegister(uint32_t offset, uint32_t value, uint32_t strobes = 15);
   uint32_t ReadRegister(uint32_t offset);
@@ -70,6 +83,8 @@ class KernelBench {
   // Starts the kernel, waits for it and continues it. False if it hangs.
   bool Launch();
   bool WaitUntilDone();
+  // Reads the control register at most so many times.
+  bool WaitUntilDone(int most_polls);
   // The kernel and its ports, at any time.
   void Reset();
   // How long the host takes to accept the response to an access.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fpga_dma/kernels/rtl/gather_bench.h"
+#include "tests/fpga_dma/kernels/rtl/launch_draws.h"
 #include "tests/fpga_dma/kernels/rtl/register_checks.h"
 #include "tests/paged_kv/test_seed.h"
 
@@ -15,14 +16,13 @@ namespace {
 
 constexpr uint32_t kArgumentWords = 12;
 constexpr uint32_t kMostEntries = 1u << 28;
-constexpr uint32_t kMostStride = 1u << 24;
 
-class Drawer {
+// How long a launch may take before it is cut short.
+constexpr int kPolls = 100;
+
+class Drawer : public LaunchDraws {
  public:
-  explicit Drawer(uint64_t seed) : random_(seed) {}
-  uint64_t Below(uint64_t n) { return random_() % n; }
-  // Of any number of bits, up to `bits`.
-  uint64_t Any(uint64_t bits) { return random_() >> (64 - 1 - Below(bits)); }
+  using LaunchDraws::LaunchDraws;
 
   GatherArguments Draw() {
     GatherArguments a;
@@ -34,46 +34,12 @@ class Drawer {
     a.page_stride_beats = 1 + uint32_t(Below(1 + Any(24)));
     a.slice_beat = uint32_t(Below(a.page_stride_beats));
     a.slice_beats = 1 + uint32_t(Below(a.page_stride_beats - a.slice_beat));
-    if (Below(2) == 0) a.burst_beats = uint32_t(Below(65));
-    if (Below(2) == 0) a.max_outstanding = uint32_t(Below(33));
-    switch (Below(16)) {  // one of them any number at all
-      case 0:
-        a.pool = random_();
-        break;
-      case 1:
-        a.table = random_();
-        break;
-      case 2:
-        a.num_entries = uint32_t(Any(32));
-        break;
-      case 3:
-        a.page_stride_beats = uint32_t(Any(32));
-        break;
-      case 4:
-        a.slice_beat = uint32_t(Any(32));
-        break;
-      case 5:
-        a.slice_beats = uint32_t(Any(32));
-        break;
-      case 6:
-        a.burst_beats = uint32_t(Any(32));
-        break;
-      case 7:
-        a.max_outstanding = uint32_t(Any(32));
-        break;
-      default:
-        break;
-    }
+    DrawLimits(&a);
+    Spoil({&a.pool, &a.table},
+          {&a.num_entries, &a.page_stride_beats, &a.slice_beat, &a.slice_beats,
+           &a.burst_beats, &a.max_outstanding});
     return a;
   }
-
- private:
-  std::mt19937_64 random_;
-};
-
-struct Verdict {
-  KernelError code = KernelError::kOk;
-  uint64_t detail = 0;
 };
 
 // What kernel_abi.h and kv_gather.sv say of such arguments.
@@ -91,7 +57,7 @@ Verdict Judge(const GatherArguments& a) {
   if (a.table % 64 != 0 || a.table >> 48 != 0) {
     return {KernelError::kAlignment, a.table};
   }
-  if (a.page_stride_beats == 0 || a.page_stride_beats > kMostStride) {
+  if (a.page_stride_beats == 0 || a.page_stride_beats > kMostStrideBeats) {
     return {KernelError::kBadGeometry, a.page_stride_beats};
   }
   if (a.burst_beats > 64 || a.max_outstanding > 32) {
@@ -101,13 +67,6 @@ Verdict Judge(const GatherArguments& a) {
     return {KernelError::kSliceRange, slice_end};
   }
   return {};
-}
-
-void ExpectNoProtocolErrors(const GatherBench& bench) {
-  for (const AxiReadPort* port : {&bench.table_port, &bench.kv_port}) {
-    for (const std::string& error : port->errors()) ADD_FAILURE() << error;
-  }
-  EXPECT_EQ(bench.stream_errors, 0u);
 }
 
 // A small launch after whatever happened.
@@ -134,20 +93,12 @@ TEST(KvGatherAnyLaunchPropertyTest, IsRefusedOrStaysInItsMemory) {
   int refused = 0, cut = 0;
   for (int i = 0; i < 1500; ++i) {
     const GatherArguments arguments = drawer.Draw();
-    PortBehaviour port;
-    port.latency_cycles = 1 + uint32_t(drawer.Below(100));
-    if (drawer.Below(8) == 0) {
-      port.bus_error_burst = 1 + drawer.Below(3);
-      port.error_response = 2 + uint32_t(drawer.Below(2));
-    }
+    const PortBehaviour port = drawer.DrawPort();
     // What the table holds was never written: page indices of all sizes.
     bench.Prepare(arguments, port, drawer.Below(2) == 0 ? 0 : 0.5);
     const uint64_t bursts = bench.table_port.bursts();
     bench.WriteRegister(kControl, kApStart);
-    bool done = false;
-    for (int wait = 0; wait < 100 && !done; ++wait) {
-      done = (bench.ReadRegister(kControl) & kApDone) != 0;
-    }
+    const bool done = bench.WaitUntilDone(kPolls);
     const Verdict verdict = Judge(arguments);
     const RtlStatus status = bench.ReadStatus();
     if (verdict.code != KernelError::kOk) {
@@ -166,7 +117,7 @@ TEST(KvGatherAnyLaunchPropertyTest, IsRefusedOrStaysInItsMemory) {
     ASSERT_LE(uint64_t{status.items_done} * arguments.slice_beats,
               bench.stream.size());
     bench.Reset();
-    ExpectNoProtocolErrors(bench);
+    EXPECT_EQ(bench.ProtocolErrors(), std::vector<std::string>());
     if (i % 10 == 0) ExpectGoodLaunch(&bench);
     if (HasFailure()) return;
     bench.Reset();
@@ -182,18 +133,20 @@ TEST(KvGatherAnyLaunchPropertyTest, TheLastPageOfTheLargestPool) {
   a.pool = (uint64_t{1} << 48) - 4096;
   a.table = (uint64_t{1} << 48) - 64;
   a.num_pages = 0xFFFFFFFF;
-  a.page_stride_beats = kMostStride;
-  a.slice_beat = kMostStride - 3;
+  a.page_stride_beats = kMostStrideBeats;
+  a.slice_beat = kMostStrideBeats - 3;
   a.slice_beats = 3;
   a.num_entries = a.table_entries = 2;
   bench.memory.Write(a.table, {0xFFFFFFFE, 0});
   bench.Prepare(a, PortBehaviour(), 0);
   ASSERT_TRUE(bench.Launch());
-  ExpectNoProtocolErrors(bench);
+  EXPECT_EQ(bench.ProtocolErrors(), std::vector<std::string>());
   ASSERT_EQ(bench.stream.size(), 6u);
-  const uint64_t last_page = a.pool + uint64_t{0xFFFFFFFE} * kMostStride * 64;
-  EXPECT_EQ(bench.stream[2],
-            bench.memory.Read(last_page + (uint64_t{kMostStride} - 1) * 64));
+  const uint64_t last_page =
+      a.pool + uint64_t{0xFFFFFFFE} * kMostStrideBeats * 64;
+  EXPECT_EQ(
+      bench.stream[2],
+      bench.memory.Read(last_page + (uint64_t{kMostStrideBeats} - 1) * 64));
 }
 
 TEST(KvGatherAnyLaunchPropertyTest, RegistersKeepWhatIsWritten) {

@@ -41,9 +41,7 @@ double PortUse(const PortBehaviour& port, uint32_t slice_beats,
   EXPECT_EQ(bench.stream.size(), kBeats);
   EXPECT_LE(bench.kv_port.most_outstanding(), max_outstanding);
   EXPECT_EQ(bench.kv_port.longest_burst(), std::min(burst_beats, slice_beats));
-  for (const std::string& error : bench.kv_port.errors()) {
-    ADD_FAILURE() << error;
-  }
+  EXPECT_EQ(bench.ProtocolErrors(), std::vector<std::string>());
   return kBeats / static_cast<double>(bench.ReadStatus().cycles);
 }
 

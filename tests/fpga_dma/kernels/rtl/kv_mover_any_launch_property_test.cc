@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/fpga_dma/kernels/rtl/launch_draws.h"
 #include "tests/fpga_dma/kernels/rtl/mover_bench.h"
 #include "tests/fpga_dma/kernels/rtl/register_checks.h"
 #include "tests/paged_kv/test_seed.h"
@@ -15,14 +16,13 @@ namespace {
 
 constexpr uint32_t kArgumentWords = 14;
 constexpr uint32_t kMostItems = 1u << 20;
-constexpr uint32_t kMostStride = 1u << 24;
 
-class Drawer {
+// How long a launch may take before it is cut short.
+constexpr int kPolls = 100;
+
+class Drawer : public LaunchDraws {
  public:
-  explicit Drawer(uint64_t seed) : random_(seed) {}
-  uint64_t Below(uint64_t n) { return random_() % n; }
-  // Of any number of bits, up to `bits`.
-  uint64_t Any(uint64_t bits) { return random_() >> (64 - 1 - Below(bits)); }
+  using LaunchDraws::LaunchDraws;
 
   MoverArguments Draw() {
     MoverArguments a;
@@ -35,36 +35,10 @@ class Drawer {
     a.target_pages = uint32_t(Any(32));
     a.source_stride_beats = 1 + uint32_t(Below(1 + Any(24)));
     a.target_stride_beats = 1 + uint32_t(Below(1 + Any(24)));
-    if (Below(2) == 0) a.burst_beats = uint32_t(Below(65));
-    if (Below(2) == 0) a.max_outstanding = uint32_t(Below(33));
-    switch (Below(16)) {  // one of them any number at all
-      case 0:
-        a.work = random_();
-        break;
-      case 1:
-        a.source = random_();
-        break;
-      case 2:
-        a.target = random_();
-        break;
-      case 3:
-        a.num_items = uint32_t(Any(32));
-        break;
-      case 4:
-        a.source_stride_beats = uint32_t(Any(32));
-        break;
-      case 5:
-        a.target_stride_beats = uint32_t(Any(32));
-        break;
-      case 6:
-        a.burst_beats = uint32_t(Any(32));
-        break;
-      case 7:
-        a.max_outstanding = uint32_t(Any(32));
-        break;
-      default:
-        break;
-    }
+    DrawLimits(&a);
+    Spoil({&a.work, &a.source, &a.target},
+          {&a.num_items, &a.source_stride_beats, &a.target_stride_beats,
+           &a.burst_beats, &a.max_outstanding});
     return a;
   }
 
@@ -84,14 +58,6 @@ class Drawer {
     if (Below(4) == 0) item[2 + Below(6)] = uint32_t(Any(32));
     return item;
   }
-
- private:
-  std::mt19937_64 random_;
-};
-
-struct Verdict {
-  KernelError code = KernelError::kOk;
-  uint64_t detail = 0;
 };
 
 // What kernel_abi.h and kv_mover.sv say of such arguments.
@@ -109,7 +75,7 @@ Verdict Judge(const MoverArguments& a) {
     }
   }
   for (const uint32_t stride : {a.source_stride_beats, a.target_stride_beats}) {
-    if (stride == 0 || stride > kMostStride) {
+    if (stride == 0 || stride > kMostStrideBeats) {
       return {KernelError::kBadGeometry, stride};
     }
   }
@@ -117,13 +83,6 @@ Verdict Judge(const MoverArguments& a) {
     return {KernelError::kBadGeometry, 0};
   }
   return {};
-}
-
-void ExpectNoProtocolErrors(const MoverBench& bench) {
-  for (const AxiPort* port : std::initializer_list<const AxiPort*>{
-           &bench.work_port, &bench.source_port, &bench.target_port}) {
-    for (const std::string& error : port->errors()) ADD_FAILURE() << error;
-  }
 }
 
 // A small launch after whatever happened.
@@ -153,12 +112,7 @@ TEST(KvMoverAnyLaunchPropertyTest, IsRefusedOrStaysInItsMemory) {
   for (int i = 0; i < 1500; ++i) {
     const MoverArguments arguments = drawer.Draw();
     const Verdict verdict = Judge(arguments);
-    PortBehaviour port;
-    port.latency_cycles = 1 + uint32_t(drawer.Below(100));
-    if (drawer.Below(8) == 0) {
-      port.bus_error_burst = 1 + drawer.Below(3);
-      port.error_response = 2 + uint32_t(drawer.Below(2));
-    }
+    const PortBehaviour port = drawer.DrawPort();
     bench.memory = BeatMemory();
     bench.Prepare(arguments, {}, port);
     if (verdict.code == KernelError::kOk) {
@@ -170,10 +124,7 @@ TEST(KvMoverAnyLaunchPropertyTest, IsRefusedOrStaysInItsMemory) {
     }
     const size_t before = bench.memory.written().size();
     bench.WriteRegister(kControl, kApStart);
-    bool done = false;
-    for (int wait = 0; wait < 100 && !done; ++wait) {
-      done = (bench.ReadRegister(kControl) & kApDone) != 0;
-    }
+    const bool done = bench.WaitUntilDone(kPolls);
     const RtlStatus status = bench.ReadStatus();
     if (verdict.code != KernelError::kOk) {
       ASSERT_TRUE(done);
@@ -188,7 +139,7 @@ TEST(KvMoverAnyLaunchPropertyTest, IsRefusedOrStaysInItsMemory) {
     bad_items += status.bad_items > 0 ? 1 : 0;
     ASSERT_LE(status.bad_items, 1u);
     bench.Reset();
-    ExpectNoProtocolErrors(bench);
+    EXPECT_EQ(bench.ProtocolErrors(), std::vector<std::string>());
     if (i % 10 == 0) ExpectGoodLaunch(&bench);
     if (HasFailure()) return;
     bench.Reset();
@@ -206,14 +157,14 @@ TEST(KvMoverAnyLaunchPropertyTest, TheLastPagesOfTheLargestPools) {
   a.source = a.target = (uint64_t{1} << 48) - 4096;
   a.work = (uint64_t{1} << 48) - 64;
   a.source_pages = a.target_pages = 0xFFFFFFFF;
-  a.source_stride_beats = a.target_stride_beats = kMostStride;
-  const MoveItem item = {0xFFFFFFFE, 0xFFFFFFFD, kMostStride - 5, 0, 2,
-                         2,          3,          kMostStride - 2};
+  a.source_stride_beats = a.target_stride_beats = kMostStrideBeats;
+  const MoveItem item = {0xFFFFFFFE, 0xFFFFFFFD, kMostStrideBeats - 5, 0, 2,
+                         2,          3,          kMostStrideBeats - 2};
   bench.Prepare(a, {item}, PortBehaviour());
   ASSERT_TRUE(bench.Launch());
-  ExpectNoProtocolErrors(bench);
+  EXPECT_EQ(bench.ProtocolErrors(), std::vector<std::string>());
   EXPECT_EQ(bench.ReadStatus().code, KernelError::kOk);
-  const uint64_t page_bytes = uint64_t{kMostStride} * 64;
+  const uint64_t page_bytes = uint64_t{kMostStrideBeats} * 64;
   const uint64_t source_end = a.source + uint64_t{0xFFFFFFFF} * page_bytes;
   EXPECT_EQ(bench.memory.Read(source_end - page_bytes - 64),
             bench.memory.Read(source_end - 64));

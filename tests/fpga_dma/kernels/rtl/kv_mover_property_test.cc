@@ -127,15 +127,6 @@ void Model(const Launch& launch, size_t count, BeatMemory* memory) {
   }
 }
 
-void ExpectNoProtocolErrors(const MoverBench& bench) {
-  for (const AxiPort* port : std::initializer_list<const AxiPort*>{
-           &bench.work_port, &bench.source_port, &bench.target_port}) {
-    for (const std::string& error : port->errors()) ADD_FAILURE() << error;
-  }
-  EXPECT_TRUE(bench.work_port.idle() && bench.source_port.idle() &&
-              bench.target_port.idle());
-}
-
 TEST(KvMoverPropertyTest, MovesWhatTheItemsSayAndNothingElse) {
   const uint64_t seed = TestSeed(53);
   const uint64_t wanted = WantedBursts();
@@ -152,7 +143,8 @@ TEST(KvMoverPropertyTest, MovesWhatTheItemsSayAndNothingElse) {
     const RtlStatus status = bench.ReadStatus();
     ASSERT_EQ(status.code, KernelError::kOk);
     ASSERT_EQ(status.items_done, launch.items.size());
-    ExpectNoProtocolErrors(bench);
+    EXPECT_EQ(bench.ProtocolErrors(), std::vector<std::string>());
+    EXPECT_TRUE(bench.PortsIdle());
     if (HasFailure()) return;
   }
   RecordProperty("bursts", testing::PrintToString(bench.target_port.bursts()));
@@ -198,7 +190,8 @@ TEST(KvMoverPropertyTest, ABadItemEndsTheList) {
     ASSERT_EQ(status.items_done, bad);
     ASSERT_EQ(status.bad_items, 1u);
     bench.ClearStatus();
-    ExpectNoProtocolErrors(bench);
+    EXPECT_EQ(bench.ProtocolErrors(), std::vector<std::string>());
+    EXPECT_TRUE(bench.PortsIdle());
     if (HasFailure()) return;
   }
 }

@@ -4,15 +4,6 @@
 #include "tests/fpga_dma/kernels/rtl/mover_bench.h"
 
 namespace paged_kv::fpga_dma {
-namespace {
-
-uint32_t Limit(uint32_t argument, uint32_t most) {
-  return argument == 0 || argument > most ? most : argument;
-}
-uint32_t Low(uint64_t value) { return static_cast<uint32_t>(value); }
-uint32_t High(uint64_t value) { return static_cast<uint32_t>(value >> 32); }
-
-}  // namespace
 
 MoverBench::MoverBench(uint64_t seed)
     : work_port("work", &memory, seed),
@@ -32,12 +23,13 @@ void MoverBench::Prepare(const MoverArguments& a,
                   item.target_beat, item.num_beats, item.num_runs,
                   item.source_run_stride_beats, item.target_run_stride_beats});
   }
-  WriteArguments({Low(a.work), High(a.work), Low(a.source), High(a.source),
-                  Low(a.target), High(a.target), a.num_items, a.max_items,
-                  a.source_pages, a.source_stride_beats, a.target_pages,
-                  a.target_stride_beats, a.burst_beats, a.max_outstanding});
-  const uint32_t burst = Limit(a.burst_beats, 64);
-  const uint32_t outstanding = Limit(a.max_outstanding, 32);
+  WriteArguments({LowWord(a.work), HighWord(a.work), LowWord(a.source),
+                  HighWord(a.source), LowWord(a.target), HighWord(a.target),
+                  a.num_items, a.max_items, a.source_pages,
+                  a.source_stride_beats, a.target_pages, a.target_stride_beats,
+                  a.burst_beats, a.max_outstanding});
+  const uint32_t burst = LimitOf(a.burst_beats, 64);
+  const uint32_t outstanding = LimitOf(a.max_outstanding, 32);
   work_port.Start(port, {a.work, a.work + uint64_t{a.max_items} * 64}, burst,
                   outstanding);
   source_port.Start(port,

@@ -50,6 +50,9 @@ class MoverBench : public KernelBench {
                const std::vector<MoveItem>& items, const PortBehaviour& port);
   void Cycle() override;
   void ResetPorts() override;
+  std::vector<const AxiPort*> Ports() const override {
+    return {&work_port, &source_port, &target_port};
+  }
 
   BeatMemory memory;
   AxiReadPort work_port;
