@@ -16,7 +16,7 @@ INSTALL_DEPS := $(if $(PAGED_KV_SKIP_INSTALL),true,scripts/install_deps.sh)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s%s\n", $$1, $$2}' \
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s%s\n", $$1, $$2}' \
 	  $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
@@ -57,6 +57,11 @@ tsan: ## the concurrent tests with the thread sanitizer
 fuzz: ## run the fuzzers for FUZZ_SECONDS (60) in all
 	@$(INSTALL_DEPS) ci
 	scripts/fuzz.sh $(FUZZ_SECONDS) $(JOBS)
+
+.PHONY: prove-kernels
+prove-kernels: ## all proofs of the device kernels, at full length
+	@$(INSTALL_DEPS) all
+	scripts/prove_device_kernels.py --jobs=$(JOBS)
 
 .PHONY: coverage
 coverage: ## test coverage of the libraries, per file and as HTML

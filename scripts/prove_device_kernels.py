@@ -114,8 +114,7 @@ def recorded(tests, name):
 def build(bench):
     configured = bench.build / "CMakeCache.txt"
     good = configured.exists() or bench.command(
-        "configure", ["cmake", "-S", ROOT, "-B", bench.build, "-G", "Ninja",
-                      "-DCMAKE_BUILD_TYPE=Release"])
+        "configure", ["cmake", "--preset", "release", "-B", bench.build])
     # Those of the smoke run, too.
     programs = {name for name in (bench.programs(SMOKE) if good else {})
                 if name.endswith("_test")}
