@@ -15,6 +15,7 @@
 #include "paged_kv/batch_scheduler_completion.h"
 #include "paged_kv/batch_scheduler_intake.h"
 #include "paged_kv/batch_scheduler_lifecycle.h"
+#include "paged_kv/batch_scheduler_loss.h"
 #include "paged_kv/batch_scheduler_speculation.h"
 #include "paged_kv/batch_scheduler_state.h"
 #include "paged_kv/batch_scheduler_state_check.h"
@@ -153,6 +154,10 @@ absl::Status BatchScheduler::FinishTransfer(TransferId id, bool moved) {
 
 absl::StatusOr<bool> BatchScheduler::ReadyToRun(StepId step) const {
   return internal::IsReadyToRun(core_->state, step);
+}
+
+absl::StatusOr<DeviceLoss> BatchScheduler::LoseDevice() {
+  return internal::LoseDevice(&core_->state);
 }
 
 std::optional<FinishedRequest> BatchScheduler::TakeFinished() {

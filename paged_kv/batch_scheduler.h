@@ -29,6 +29,7 @@
 #include "paged_kv/batch_scheduler_options.h"
 #include "paged_kv/batch_scheduler_request.h"
 #include "paged_kv/batch_scheduler_stats.h"
+#include "paged_kv/cache_results.h"
 #include "paged_kv/kv_cache_manager.h"
 #include "paged_kv/tier_transfer.h"
 #include "paged_kv/types.h"
@@ -182,6 +183,22 @@ class BatchScheduler {
   // alone, until this has been downloaded; an engine that cannot do so calls
   // AbandonStepsInFlight(). NotFound if no such step is in flight.
   absl::StatusOr<bool> ReadyToRun(StepId step) const;
+
+  // The device has lost what it held: a card that was reset, a process that
+  // died. Samples whose K/V was there alone give up their blocks and wait to
+  // compute it again, from what host memory has of it; the others go on from
+  // host memory and enter the device anew. No request fails, no output is lost.
+  // Returns what KvCacheManager::LoseDevice() does; of its sequences those of
+  // the scheduler are taken care of, others and pins are their owners' to
+  // renew.
+  //
+  // Before it, AbandonStepsInFlight() (or Complete(), of steps that have run),
+  // and FinishTransfer() of all transfers that were taken, moved = false for
+  // those whose end nobody knows; FailedPrecondition otherwise. Transfers that
+  // were not taken are called off. FailedPrecondition, too, where decodes run
+  // in host memory, or while others have transfers in flight: then only the
+  // scheduler's have been called off.
+  absl::StatusOr<DeviceLoss> LoseDevice();
 
   // The next request that ended, in the order of ending.
   std::optional<FinishedRequest> TakeFinished();

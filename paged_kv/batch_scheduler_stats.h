@@ -48,6 +48,7 @@ struct BatchSchedulerStats {
   uint64_t pages_in = 0;   // moved to the device
   uint64_t pages_out = 0;  // moved to host memory, write-backs included
   uint64_t failed_transfers = 0;
+  uint64_t device_losses = 0;  // LoseDevice()
 };
 
 }  // namespace paged_kv

@@ -71,6 +71,12 @@ class TransferLedger {
     *entry = Entry{};
   }
 
+  // Forgets all.
+  void Clear() {
+    for (Entry& entry : entries_) Remove(&entry);
+    outgoing_.clear();
+  }
+
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
   size_t for_room() const { return for_room_; }

@@ -6,7 +6,8 @@
 // token, and the next token one of all bytes of K/V that a decode reads through
 // its pages, on the card; so requests must generate what they generate where
 // everything fits, and their pages must be equal to the byte. Descriptors fail,
-// deliver wrong bits and come late, and some transfers are given up.
+// deliver wrong bits and come late, and some transfers are given up. Some hang
+// until the card is reset, which loses all that it holds.
 // PAGED_KV_TEST_SEED=n runs only seed n, PAGED_KV_TEST_SEEDS=n the first n.
 
 #include <algorithm>
@@ -63,14 +64,17 @@ struct Outcome {
       outputs;                                     // of those that did not fail
   std::map<uint64_t, std::vector<uint8_t>> pages;  // as the last decode saw it
   uint64_t failed = 0;
+  uint64_t lost_sequences = 0;  // by resets
   BatchSchedulerStats stats;
   TransferQueueStats queue;
 };
 
+enum class Trouble { kNone, kFaults, kResets };
+
 class Server {
  public:
-  Server(uint64_t seed, uint32_t device_pages, bool faults)
-      : rig_(Options(seed, device_pages, faults)) {
+  Server(uint64_t seed, uint32_t device_pages, Trouble trouble)
+      : rig_(Options(seed, device_pages, trouble)) {
     KvCacheOptions options;
     LayerGroup group;
     group.shape = Shape();
@@ -108,7 +112,8 @@ class Server {
   }
 
  private:
-  static RigOptions Options(uint64_t seed, uint32_t device_pages, bool faults) {
+  static RigOptions Options(uint64_t seed, uint32_t device_pages,
+                            Trouble trouble) {
     RigOptions options;
     options.shape = Shape();
     options.host_pages = kHostBlocks;
@@ -120,7 +125,16 @@ class Server {
     options.seed = seed;
     options.faults.seed = seed;
     options.queue.max_attempts = 2;
-    if (!faults) return options;
+    if (trouble == Trouble::kNone) return options;
+    if (trouble == Trouble::kResets) {
+      for (CardOperation operation :
+           {CardOperation::kUpload, CardOperation::kDownload,
+            CardOperation::kKernel}) {
+        AddFault(operation, FaultKind::kHang, 0.02, &options.faults);
+        AddFault(operation, FaultKind::kLoseDevice, 0.02, &options.faults);
+      }
+      return options;
+    }
     for (CardOperation operation :
          {CardOperation::kUpload, CardOperation::kDownload}) {
       AddFault(operation, FaultKind::kFail, 0.06, &options.faults);
@@ -196,9 +210,35 @@ class Server {
     pages->clear();
   }
 
-  // Until something ends; reports it.
-  void Advance() {
+  // Until something ends; reports it. False if the card was reset: the step in
+  // flight, if there was one, is none any more.
+  bool Advance() {
     rig_.queue().Advance(absl::InfiniteFuture());
+    Report();
+    if (rig_.tracker().generation() == generation_) {
+      SendTransfers();
+      return true;
+    }
+    LoseDevice();
+    return false;
+  }
+
+  void LoseDevice() {
+    while (rig_.tracker().generation() != generation_ ||
+           rig_.queue().unfinished() > 0) {
+      generation_ = rig_.tracker().generation();
+      rig_.queue().Advance(absl::InfiniteFuture());
+      Report();
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+    Report();
+    ASSERT_TRUE(scheduler_->AbandonStepsInFlight().ok());
+    const auto loss = scheduler_->LoseDevice();
+    ASSERT_TRUE(loss.ok()) << loss.status();
+    outcome_.lost_sequences += loss->sequences.size();
+  }
+
+  void Report() {
     while (const auto result = rig_.queue().TakeResult()) {
       const std::vector<TransferId> ids = lists_.at(result->id);
       lists_.erase(result->id);
@@ -208,15 +248,13 @@ class Server {
         const absl::Status status = scheduler_->FinishTransfer(ids[i], !failed);
         ASSERT_TRUE(status.ok()) << status;
       }
-      SendTransfers();
     }
   }
 
   void RunStep(const ScheduledStep& step) {
     while (!*scheduler_->ReadyToRun(step.id)) {
       ASSERT_GT(rig_.queue().unfinished(), 0u);
-      Advance();
-      if (::testing::Test::HasFatalFailure()) return;
+      if (!Advance() || ::testing::Test::HasFatalFailure()) return;
     }
     const StepView view = cache_->View(step.id).value();
     for (const BlockCopy& copy : view.copies) Copy(copy);
@@ -350,6 +388,7 @@ class Server {
   ManualClock clock_;
   std::unique_ptr<KvCacheManager> cache_;
   std::unique_ptr<BatchScheduler> scheduler_;
+  uint64_t generation_ = rig_.tracker().generation();
   std::map<TransferListId, std::vector<TransferId>> lists_;
   std::vector<PageTransfer> up_, down_;
   std::vector<TransferId> up_ids_, down_ids_;
@@ -373,18 +412,25 @@ TEST(SwapServingSimulationTest, AThirdOfTheDemandGeneratesTheSame) {
     last = std::strtoull(many, nullptr, 0);
   }
   uint64_t swaps = 0, failed_transfers = 0, corruptions = 0, failed = 0;
+  uint64_t losses = 0, lost_sequences = 0;
   for (uint64_t seed = first; seed <= last; ++seed) {
     SCOPED_TRACE(absl::StrCat("PAGED_KV_TEST_SEED=", seed));
-    const Outcome all = Server(seed, 2 * kDemand, false).Run(seed);
+    const Outcome all = Server(seed, 2 * kDemand, Trouble::kNone).Run(seed);
     ASSERT_EQ(all.stats.preemptions, 0u);
     ASSERT_EQ(all.outputs.size(), kRequests);
-    const Outcome third = Server(seed, kDemand / 3, false).Run(seed);
+    const Outcome third = Server(seed, kDemand / 3, Trouble::kNone).Run(seed);
     ASSERT_GT(third.stats.swap_outs, 0u);
     ASSERT_EQ(third.failed, 0u);
     Compare(all, third);
-    const Outcome faulty = Server(seed, kDemand / 3, true).Run(seed);
+    const Outcome faulty =
+        Server(seed, kDemand / 3, Trouble::kFaults).Run(seed);
     Compare(all, faulty);
+    const Outcome reset = Server(seed, kDemand / 3, Trouble::kResets).Run(seed);
+    Compare(all, reset);
+    EXPECT_EQ(reset.failed, 0u);
     if (HasFailure()) return;
+    losses += reset.stats.device_losses;
+    lost_sequences += reset.lost_sequences;
     swaps += third.stats.swap_outs + faulty.stats.swap_outs;
     failed_transfers += faulty.stats.failed_transfers;
     corruptions += faulty.queue.corruptions;
@@ -392,15 +438,21 @@ TEST(SwapServingSimulationTest, AThirdOfTheDemandGeneratesTheSame) {
   }
   std::printf(
       "seeds %llu to %llu: %llu swaps out, %llu transfers failed, %llu "
-      "corruptions found, %llu requests failed\n",
+      "corruptions found, %llu requests failed; %llu resets lost %llu "
+      "sequences\n",
       static_cast<unsigned long long>(first),
       static_cast<unsigned long long>(last),
       static_cast<unsigned long long>(swaps),
       static_cast<unsigned long long>(failed_transfers),
       static_cast<unsigned long long>(corruptions),
-      static_cast<unsigned long long>(failed));
+      static_cast<unsigned long long>(failed),
+      static_cast<unsigned long long>(losses),
+      static_cast<unsigned long long>(lost_sequences));
   EXPECT_GT(failed_transfers, 0u);
   EXPECT_GT(corruptions, 0u);
+  if (first == last) return;
+  EXPECT_GT(losses, 0u);
+  EXPECT_GT(lost_sequences, 0u);
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 //
 // Random traffic against a device that holds a part of what is asked for:
 // transfers end in any order, late, and some fail; requests are cancelled,
-// decodes check drafts of which some are wrong, and engines crash meanwhile.
+// decodes check drafts of which some are wrong, engines crash and devices lose
+// their memory meanwhile.
 // Every token read is compared with what the model would have written there, on
 // either tier, and every output with what the request must generate.
 // PAGED_KV_TEST_SEED=n runs only seed n.
@@ -39,6 +40,8 @@ struct Totals {
   uint64_t downloads_before_steps = 0;
   uint64_t drafted = 0;
   uint64_t accepted = 0;
+  uint64_t device_losses = 0;
+  uint64_t lost_sequences = 0;
 };
 
 class SwapSimulation {
@@ -66,6 +69,8 @@ class SwapSimulation {
     totals->downloads_before_steps += waits_;
     totals->drafted += stats.drafted_tokens;
     totals->accepted += stats.accepted_tokens;
+    totals->device_losses += stats.device_losses;
+    totals->lost_sequences += lost_sequences_;
   }
 
  private:
@@ -177,6 +182,7 @@ class SwapSimulation {
     if (OneIn(3)) SubmitOne();
     if (!Failed() && OneIn(40)) CancelOne();
     if (!Failed() && OneIn(60)) Crash();
+    if (!Failed() && OneIn(80)) LoseDevice();
     for (uint32_t n = Uniform(0, 3); n > 0 && !Failed(); --n) MoveOne();
     if (Failed()) return;
     if (engine_->in_flight() < scheduler_->options().max_steps_in_flight &&
@@ -244,6 +250,24 @@ class SwapSimulation {
     const absl::Status status = engine_->Crash();
     ASSERT_TRUE(status.ok()) << status;
     crashed_ = true;
+    CheckAll();
+  }
+
+  void LoseDevice() {
+    const uint32_t waiting = scheduler_->Stats().waiting;
+    const uint32_t running = scheduler_->Stats().running;
+    const auto loss = engine_->LoseDevice();
+    ASSERT_TRUE(loss.ok()) << loss.status();
+    crashed_ = true;
+    lost_sequences_ += loss->sequences.size();
+    const BatchSchedulerStats stats = scheduler_->Stats();
+    ASSERT_EQ(stats.on_device + stats.transfers, 0u);
+    // Nobody is dropped.
+    ASSERT_EQ(stats.waiting + stats.running, waiting + running);
+    ASSERT_GE(stats.waiting, loss->sequences.size());
+    for (const DevicePoolStats& pool : cache_->Stats().device_pools) {
+      ASSERT_EQ(pool.free, pool.capacity);
+    }
     CheckAll();
   }
 
@@ -341,6 +365,7 @@ class SwapSimulation {
   std::vector<int32_t> priorities_;  // of all that were accepted
   uint32_t failure_percent_ = 0;
   uint64_t waits_ = 0;
+  uint64_t lost_sequences_ = 0;
   bool crashed_ = false;
 };
 
@@ -363,7 +388,7 @@ TEST(BatchSchedulerSwapSimulationTest, EveryRequestIsRightOrReportedFailed) {
   std::printf(
       "seeds %llu to %llu: %llu swaps out, %llu recomputes, %llu requests "
       "failed, %llu transfers failed, %llu waits for downloads, %llu of %llu "
-      "drafts accepted\n",
+      "drafts accepted, %llu devices lost with %llu sequences\n",
       static_cast<unsigned long long>(first),
       static_cast<unsigned long long>(last),
       static_cast<unsigned long long>(totals.swap_outs),
@@ -372,12 +397,16 @@ TEST(BatchSchedulerSwapSimulationTest, EveryRequestIsRightOrReportedFailed) {
       static_cast<unsigned long long>(totals.failed_transfers),
       static_cast<unsigned long long>(totals.downloads_before_steps),
       static_cast<unsigned long long>(totals.accepted),
-      static_cast<unsigned long long>(totals.drafted));
+      static_cast<unsigned long long>(totals.drafted),
+      static_cast<unsigned long long>(totals.device_losses),
+      static_cast<unsigned long long>(totals.lost_sequences));
   if (first == last) return;
   EXPECT_GT(totals.swap_outs, 100u);
   EXPECT_GT(totals.recomputes, 100u);
   EXPECT_GT(totals.failed_transfers, 100u);
   EXPECT_GT(totals.downloads_before_steps, 10u);
+  EXPECT_GT(totals.device_losses, 100u);
+  EXPECT_GT(totals.lost_sequences, 100u);
   EXPECT_GT(totals.accepted, 500u);
   EXPECT_GT(totals.drafted - totals.accepted, 500u);
 }

@@ -138,6 +138,19 @@ class TieredEngine {
     return scheduler_->AbandonStepsInFlight();
   }
 
+  // The device is reset: nobody knows how steps and transfers in flight went,
+  // and its memory holds rubbish.
+  absl::StatusOr<DeviceLoss> LoseDevice() {
+    PAGED_KV_RETURN_IF_ERROR(Crash());
+    for (const TierTransfer& transfer : std::exchange(transfers_, {})) {
+      PAGED_KV_RETURN_IF_ERROR(scheduler_->FinishTransfer(transfer.id, false));
+    }
+    for (std::vector<uint64_t>& pool : device_) {
+      std::fill(pool.begin(), pool.end(), 0xBADu);
+    }
+    return scheduler_->LoseDevice();
+  }
+
   // Ends the transfer at `index` of those in flight.
   absl::Status EndTransfer(size_t index, bool moved) {
     const TierTransfer transfer = transfers_[index];
