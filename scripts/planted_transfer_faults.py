@@ -19,6 +19,7 @@ from fault_planting import Fault, cmake_bench, main
 # The tests of an area, in the order in which they are tried.
 CARD_TESTS = [
     "fpga_dma_transfer_queue_test",
+    "fpga_dma_transfer_grouping_test",
     "fpga_dma_transfer_faults_test",
     "fpga_dma_transfer_queue_simulation_test",
     "fpga_dma_fault_suite_simulation_test",
