@@ -18,12 +18,13 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import time
 import typing
 
-from commands import ROOT, gtest_properties, must, run
+from commands import ROOT, gtest_properties, must
 
 BURSTS = 1_000_000
 TRACE_STEPS = 60
@@ -63,11 +64,12 @@ class Bench:
         logs.mkdir(parents=True, exist_ok=True)
 
     def command(self, name, command, folder=ROOT, **environment):
-        """Whether it succeeded; what it printed goes to a file of that name."""
-        code, output = run(command, cwd=folder,
-                           env={**os.environ, **environment})
-        (self.logs / f"{name}.log").write_text(output)
-        return code == 0
+        """Whether it succeeded; what it prints goes to a file of that name."""
+        # As it is printed: some take long.
+        with open(self.logs / f"{name}.log", "w") as log:
+            return subprocess.run(
+                [str(word) for word in command], cwd=folder, stdout=log,
+                stderr=log, env={**os.environ, **environment}).returncode == 0
 
     def script(self, name, *options):
         """What a script of this folder writes to --json, None if it failed."""
@@ -90,7 +92,7 @@ class Bench:
         path = self.logs / f"{name}.json"
         path.unlink(missing_ok=True)
         test = self.programs(f"^{name}$").get(name)
-        if test is None:
+        if test is None or "command" not in test:  # it was not built
             return None
         known = {each["name"]: each["value"] for each in test["properties"]}
         environment.update(pair.split("=", 1)
