@@ -134,6 +134,7 @@ function(paged_kv_cc_test)
   cmake_parse_arguments(TEST "" "NAME" "SRCS;DEPS;LABELS" ${ARGN})
   paged_kv_internal_executable(${TEST_NAME} tests SRCS ${TEST_SRCS}
                                DEPS ${TEST_DEPS} GTest::gtest GTest::gtest_main)
+  target_compile_options(${TEST_NAME} PRIVATE ${PAGED_KV_TEST_COMPILE_OPTIONS})
   paged_kv_internal_add_ctest(${TEST_NAME} COMMAND ${TEST_NAME}
                               LABELS ${TEST_LABELS})
   if("concurrent" IN_LIST TEST_LABELS)

@@ -119,7 +119,7 @@ TEST(SchedulerReplayTest, SensitivityHasARowPerChange) {
 
 TEST(SchedulerReplayTest, AzureConversationUtilisation) {
   PAGED_KV_NEEDS_TRACE(path, kConversationTrace);
-  const Trace trace = ReadTrace(path, {}).value();
+  const Trace trace = ReadSharedTrace(path);
   const auto summary = Replay(trace, TraceOptions());
   ASSERT_TRUE(summary.ok()) << summary.status();
   ExpectAllServed(trace, *summary);
@@ -128,7 +128,7 @@ TEST(SchedulerReplayTest, AzureConversationUtilisation) {
 
 TEST(SchedulerReplayTest, MooncakeInATenthOfItsPeakDemand) {
   PAGED_KV_NEEDS_TRACE(path, kMooncakeTrace);
-  const Trace trace = ReadTrace(path, {}).value();
+  const Trace trace = ReadSharedTrace(path);
   ReplayOptions options = TraceOptions();
   options.pool_fraction = 0.1;
   const auto summary = Replay(trace, options);

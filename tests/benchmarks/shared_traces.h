@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <string>
 
+#include "benchmarks/tool/trace.h"
 #include "gtest/gtest.h"
 
 namespace paged_kv::tool {
@@ -27,6 +28,16 @@ inline std::string SharedTracePath(const std::string& file) {
                                          ? std::filesystem::path(shared)
                                          : std::filesystem::path("../shared");
   return (root / "traces" / file).string();
+}
+
+// The whole trace, or as many requests as PAGED_KV_TEST_REQUESTS says: builds
+// with sanitizers replay the beginning.
+inline Trace ReadSharedTrace(const std::string& path) {
+  TraceReadOptions options;
+  if (const char* requests = std::getenv("PAGED_KV_TEST_REQUESTS")) {
+    options.max_requests = std::stoull(requests);
+  }
+  return ReadTrace(path, options).value();
 }
 
 }  // namespace paged_kv::tool

@@ -7,6 +7,7 @@
 #ifndef PAGED_KV_TESTS_FPGA_DMA_TRANSFER_RIG_H_
 #define PAGED_KV_TESTS_FPGA_DMA_TRANSFER_RIG_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -134,18 +135,15 @@ class TransferRig {
   void FillHost(uint32_t page) {
     for (uint32_t layer = 0; layer < options_.shape.layers; ++layer) {
       ForEachHostRun(page, layer, [&](uint8_t* bytes, uint64_t, uint64_t n) {
-        for (uint64_t i = 0; i < n; ++i) {
-          bytes[i] = static_cast<uint8_t>(Random());
-        }
+        FillRandom(bytes, n);
       });
     }
   }
   void FillDevice(uint32_t page, LayerRange layers) {
     for (uint32_t l = layers.first; l < layers.end(); ++l) {
       for (uint32_t head = 0; head < options_.shape.kv_heads; ++head) {
-        for (std::byte& b : DeviceHead(page, l, head)) {
-          b = static_cast<std::byte>(Random());
-        }
+        const absl::Span<std::byte> bytes = DeviceHead(page, l, head);
+        FillRandom(bytes.data(), bytes.size());
       }
     }
   }
@@ -162,12 +160,13 @@ class TransferRig {
     return result;
   }
   Page DevicePage(uint32_t page) {
-    Page result;
+    Page result(PageBytes(options_.shape).value());
+    uint8_t* to = result.data();
     for (uint32_t layer = 0; layer < options_.shape.layers; ++layer) {
       for (uint32_t head = 0; head < options_.shape.kv_heads; ++head) {
-        for (std::byte b : DeviceHead(page, layer, head)) {
-          result.push_back(static_cast<uint8_t>(b));
-        }
+        const absl::Span<const std::byte> bytes = DeviceHead(page, layer, head);
+        std::memcpy(to, bytes.data(), bytes.size());
+        to += bytes.size();
       }
     }
     return result;
@@ -242,6 +241,14 @@ class TransferRig {
                    options_.host_pages);
     host_.layout.base = memory_.data();
     for (uint32_t page = 0; page < options_.host_pages; ++page) FillHost(page);
+  }
+
+  void FillRandom(void* bytes, uint64_t n) {
+    auto* to = static_cast<uint8_t*>(bytes);
+    for (uint64_t i = 0; i < n; i += sizeof(uint64_t)) {
+      const uint64_t random = Random();
+      std::memcpy(to + i, &random, std::min(n - i, sizeof(random)));
+    }
   }
 
   // run(host bytes, offset in the layer of an own page, bytes)
