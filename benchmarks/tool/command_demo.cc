@@ -6,9 +6,11 @@
 #include <string>
 #include <system_error>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "benchmarks/tool/card/card_demo.h"
 #include "benchmarks/tool/command.h"
 #include "benchmarks/tool/demo.h"
 #include "benchmarks/tool/flags.h"
@@ -28,10 +30,13 @@ constexpr char kDetails[] =
     "A tour of under a minute: what prefix sharing finds at different cache\n"
     "sizes, what allocators waste in the same memory, and a small batch that\n"
     "is really served through prefill and decode over shared pages on the\n"
-    "CPU. Ends in a table and a plot, pagedkv_demo.svg and .png. Where the "
-    "tool\n"
-    "was built with oneDNN, a language model answers questions that share a\n"
-    "system prompt: the one that 'make model' fetched, if it is there.\n"
+    "CPU. Then a card decodes, an emulated one that is driven through XRT "
+    "where\n"
+    "that is installed. Ends in a table and a plot, pagedkv_demo.svg and "
+    ".png.\n"
+    "Where the tool was built with oneDNN, a language model answers questions\n"
+    "that share a system prompt: the one that 'make model' fetched, if it is\n"
+    "there.\n"
     "\n"
     "Example:\n"
     "  pagedkv demo --out=/tmp";
@@ -51,6 +56,8 @@ class DemoCommand : public Command {
            "--no_plot", [this] { plot_ = false; },
            "Draw nothing (no gnuplot needed)")
         ->group("Output");
+    app.add_flag_callback(
+        "--no_card", [this] { card_ = false; }, "Leave out the card");
     app.add_flag_callback(
         "--no_model", [this] { model_ = false; },
         "Leave out the questions to a language model");
@@ -80,6 +87,7 @@ class DemoCommand : public Command {
     PAGED_KV_RETURN_IF_ERROR(Compare(streams, progress, result));
     PAGED_KV_RETURN_IF_ERROR(Serve(streams, progress, result));
     nlohmann::ordered_json json = DemoJson(result, common_.seed);
+    if (card_) PAGED_KV_RETURN_IF_ERROR(RunCard(streams, progress, &json));
 #ifdef PAGED_KV_TOOL_RUNS_MODELS
     if (model_) {
       PAGED_KV_RETURN_IF_ERROR(AskModel(streams, progress, &json));
@@ -176,6 +184,21 @@ class DemoCommand : public Command {
     return absl::OkStatus();
   }
 
+  // Adds its result to the report, as "card".
+  absl::Status RunCard(ToolStreams& streams, Progress& progress,
+                       nlohmann::ordered_json* json) const {
+    PAGED_KV_ASSIGN_OR_RETURN(const CardDemo demo,
+                              RunCardDemo(common_.seed, progress));
+    Say(streams,
+        absl::StrCat("\n4. A card (a model of an Alveo ",
+                     absl::AsciiStrToUpper(demo.board), ", ", demo.driver,
+                     ") decodes\n   from pages in its own memory; "
+                     "times by its clock.\n\n",
+                     CardDemoText(demo)));
+    (*json)["card"] = CardDemoJson(demo);
+    return absl::OkStatus();
+  }
+
 #ifdef PAGED_KV_TOOL_RUNS_MODELS
   // Adds its result to the report, as "model".
   absl::Status AskModel(ToolStreams& streams, Progress& progress,
@@ -188,7 +211,7 @@ class DemoCommand : public Command {
                      [&] { return interrupt.interrupted(); }));
     progress.Clear();
     Say(streams,
-        absl::StrCat("\n4. Questions that share a system prompt, answered "
+        absl::StrCat("\n5. Questions that share a system prompt, answered "
                      "together by a language model:\n   ",
                      demo.model,
                      demo.real ? ""
@@ -215,6 +238,7 @@ class DemoCommand : public Command {
   DemoOptions options_;
   std::string out_ = ".";
   bool plot_ = true;
+  bool card_ = true;
   bool model_ = true;
 };
 

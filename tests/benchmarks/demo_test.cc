@@ -111,6 +111,10 @@ TEST(DemoCommandTest, EndsInATableAndTwoPlots) {
             kExitOk)
       << out;
   EXPECT_TRUE(absl::StrContains(out, "are the same in both"));
+  EXPECT_TRUE(absl::StrContains(out, "4. A card (a model of an Alveo U280, "));
+  // Says so where it could not be driven as a card is.
+  EXPECT_NE(absl::StrContains(out, "driven through XRT"),
+            absl::StrContains(out, "Without XRT, so simulated"));
   EXPECT_TRUE(absl::StrContains(out, "In short:"));
   EXPECT_TRUE(absl::StrContains(ReadAll(folder + "/pagedkv_demo.svg"),
                                 "A batch with a common prefix"));
@@ -131,6 +135,9 @@ TEST(DemoCommandTest, JsonOnly) {
   EXPECT_EQ(json["seed"], 3);
   EXPECT_EQ(json["policies"].size(), 8u);
   EXPECT_EQ(json["serving"]["same_answers"], true);
+  EXPECT_EQ(json["card"]["board"], "u280");
+  EXPECT_LE(json["card"]["max_error"], 2e-3);
+  EXPECT_GE(json["card"]["bound_ratio"], 1.0);
 }
 
 TEST(DemoCommandTest, FolderMustExist) {

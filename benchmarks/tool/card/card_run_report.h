@@ -16,7 +16,8 @@ std::string CardRunText(const CardRun& run);
 nlohmann::ordered_json CardRunJson(const CardRun& run);
 
 // What happened when in the first layers of the last step: a lane each for
-// streams, uploads, kernels, the host and downloads.
+// streams, uploads, kernels, the host and downloads, and in it a row for each
+// of what went on at once.
 Plot CardTimelinePlot(const CardRun& run);
 
 }  // namespace paged_kv::tool

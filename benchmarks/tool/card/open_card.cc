@@ -106,7 +106,8 @@ absl::StatusOr<OpenedCard> OpenEmulated(const std::string& name,
   options.xclbin = file.path();
   PAGED_KV_ASSIGN_OR_RETURN(std::unique_ptr<fpga_dma::Device> device,
                             fpga_dma::OpenXrtDevice(options));
-  return OpenedCard{std::move(device), "emulated, driven through XRT", board};
+  return OpenedCard{std::move(device), "emulated, driven through XRT", board,
+                    true};
 }
 
 absl::StatusOr<OpenedCard> OpenReal(const CardChoice& choice) {
@@ -120,7 +121,8 @@ absl::StatusOr<OpenedCard> OpenReal(const CardChoice& choice) {
   options.xclbin = choice.xclbin;
   PAGED_KV_ASSIGN_OR_RETURN(std::unique_ptr<fpga_dma::Device> device,
                             fpga_dma::OpenXrtDevice(options));
-  return OpenedCard{std::move(device), "driven through XRT", absl::nullopt};
+  return OpenedCard{std::move(device), "driven through XRT", absl::nullopt,
+                    true};
 }
 
 #endif  // PAGED_KV_TOOL_HAS_XRT

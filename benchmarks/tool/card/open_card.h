@@ -26,6 +26,7 @@ struct OpenedCard {
   std::unique_ptr<fpga_dma::Device> device;
   std::string driver;                     // how it is driven, for people
   absl::optional<fpga_dma::Board> board;  // of a card without hardware
+  bool through_xrt = false;
 };
 
 // Opens the card that XRT finds; or the emulated card through XRT, where both
