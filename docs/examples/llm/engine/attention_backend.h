@@ -33,6 +33,10 @@ class AttentionBackend {
                               const attention::KvRows& k,
                               const attention::KvRows& v,
                               absl::Span<float> out) = 0;
+
+  // Seconds of all calls that the processor's attention kernel ran: without
+  // copies, planning and storing K and V.
+  virtual double kernel_s() const { return 0; }
 };
 
 // By the CPU kernels, in host memory. `parallel` is borrowed.

@@ -1,6 +1,7 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -39,8 +40,15 @@ class CpuAttention final : public AttentionBackend {
                       absl::Span<float> out) override {
     PAGED_KV_RETURN_IF_ERROR(
         attention::AppendKv(pages_, layer, k, v, slots_, *parallel_));
-    return plan_->Run(pages_, layer, q, {out, {}}, *parallel_);
+    const auto begin = std::chrono::steady_clock::now();
+    PAGED_KV_RETURN_IF_ERROR(
+        plan_->Run(pages_, layer, q, {out, {}}, *parallel_));
+    const auto end = std::chrono::steady_clock::now();
+    kernel_s_ += std::chrono::duration<double>(end - begin).count();
+    return absl::OkStatus();
   }
+
+  double kernel_s() const override { return kernel_s_; }
 
  private:
   const attention::KvPages pages_;
@@ -48,6 +56,7 @@ class CpuAttention final : public AttentionBackend {
   attention::ParallelFor* const parallel_;
   std::optional<AttentionPlan> plan_;
   absl::Span<const int64_t> slots_;
+  double kernel_s_ = 0;
 };
 
 }  // namespace

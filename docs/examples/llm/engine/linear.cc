@@ -4,8 +4,8 @@
 #include "docs/examples/llm/engine/linear.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -13,57 +13,14 @@
 #include "attention/float_formats.h"
 #include "docs/examples/llm/engine/matmul_set.h"
 #include "docs/examples/llm/engine/onednn_matmul.h"
+#include "docs/examples/llm/engine/packed_memory.h"
 #include "docs/examples/llm/engine/split_bf16.h"
-#include "docs/examples/llm/model_file/weight_memory.h"
+#include "docs/examples/llm/engine/weight_slice.h"
 #include "paged_kv/check.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::llm {
 namespace {
-
-// Outputs come in blocks of so many in the orders that oneDNN prefers.
-constexpr uint32_t kOutputBlock = 64;
-// A slice this large stays in a core's second cache and is long enough that
-// starting a product costs little.
-constexpr size_t kSliceBytes = 256u << 10;
-// Slices begin at multiples of a cache line.
-constexpr size_t kSliceAlignment = 64;
-
-struct Slice {
-  uint32_t first = 0;  // output
-  uint32_t outputs = 0;
-  std::shared_ptr<const MatmulSet> matmuls;
-  std::vector<const OneDnnMatmul*> by_rows;  // of these, ascending
-  dnnl::memory weights;
-
-  const dnnl::memory::desc& Layout() const {
-    return matmuls->reference().weights_layout();
-  }
-  size_t PaddedBytes() const {
-    return (Layout().get_size() + kSliceAlignment - 1) / kSliceAlignment *
-           kSliceAlignment;
-  }
-};
-
-uint32_t CeilDiv(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
-
-// As many slices as kSliceBytes asks for, of equal size but for one block.
-std::vector<Slice> CutOutputs(uint32_t outputs, size_t bytes) {
-  const uint32_t blocks = CeilDiv(outputs, kOutputBlock);
-  const auto wanted =
-      static_cast<uint32_t>((bytes + kSliceBytes - 1) / kSliceBytes);
-  const uint32_t count = std::min(std::max(wanted, 1u), blocks);
-  std::vector<Slice> slices(count);
-  for (uint32_t i = 0; i < count; ++i) {
-    const auto block = [&](uint32_t slice) {
-      return static_cast<uint32_t>(uint64_t{blocks} * slice / count);
-    };
-    slices[i].first = block(i) * kOutputBlock;
-    slices[i].outputs =
-        std::min(block(i + 1) * kOutputBlock, outputs) - slices[i].first;
-  }
-  return slices;
-}
 
 absl::Status CheckMatrices(absl::Span<const Matrix> matrices,
                            const std::vector<float>& bias,
@@ -122,59 +79,18 @@ std::vector<std::byte> CopyRows(absl::Span<const Matrix> matrices,
 
 }  // namespace
 
-// Values that differ much in size, so that the order of a sum shows.
-std::vector<float> TestRows(size_t n) {
-  std::vector<float> values(n);
-  uint32_t state = 1;
-  for (float& value : values) {
-    state = state * 1664525u + 1013904223u;  // of Numerical Recipes
-    const int exponent = static_cast<int>(state >> 28) - 8;
-    value =
-        std::ldexp(static_cast<float>(state >> 8) * 0x1p-24F - 0.5F, exponent);
-  }
-  return values;
-}
-
-// The results of all test rows, a product's rows at a time.
-std::vector<float> Products(const OneDnnMatmul& matmul, const Slice& slice,
-                            const std::byte* x, size_t row_bytes) {
-  const auto rows = static_cast<size_t>(matmul.rows());
-  std::vector<float> y(size_t{kMaxProductRows} * slice.outputs);
-  std::vector<std::byte> scratch(matmul.scratch_bytes());
-  for (size_t first = 0; first < kMaxProductRows; first += rows) {
-    matmul.Run(x + first * row_bytes, slice.weights,
-               y.data() + first * slice.outputs, scratch.data());
-  }
-  return y;
-}
-
-// Takes the products of the slice's set but for those that give a row other
-// bits than that of kReferenceRows rows does: oneDNN has other kernels for few
-// rows, and cuts long sums for many.
-void KeepEqualProducts(WeightType type, uint32_t inputs, Slice* slice) {
-  const std::vector<float> values = TestRows(size_t{kMaxProductRows} * inputs);
-  std::vector<uint16_t> rounded;
-  const auto* x = reinterpret_cast<const std::byte*>(values.data());
-  if (type == WeightType::kBf16) {
-    rounded.resize(values.size());
-    SplitIntoBf16(values, 1, rounded.data());
-    x = reinterpret_cast<const std::byte*>(rounded.data());
-  }
-  const size_t row_bytes = inputs * WeightTypeBytes(type);
-  const std::vector<float> expected =
-      Products(slice->matmuls->reference(), *slice, x, row_bytes);
-  for (const OneDnnMatmul& matmul : slice->matmuls->by_rows) {
-    const std::vector<float> y = Products(matmul, *slice, x, row_bytes);
-    if (std::memcmp(y.data(), expected.data(), y.size() * sizeof(float)) == 0) {
-      slice->by_rows.push_back(&matmul);
-    }
-  }
-}
-
 // x as the products take it, in blocks of Impl::block_rows rows.
 struct BlockedRows {
   const std::byte* blocks = nullptr;
   const std::byte* last = nullptr;  // the block that is not full, if any
+};
+
+// A block of outputs, for products of a few rows.
+struct OutputBlock {
+  uint32_t first = 0;  // output
+  uint32_t outputs = 0;
+  uint32_t chain = 0;  // FewRows::chain
+  const std::byte* weights = nullptr;
 };
 
 struct Linear::Impl {
@@ -184,8 +100,10 @@ struct Linear::Impl {
   uint32_t parts = 1;                     // rows of a product per row of x
   uint32_t block_rows = kMaxProductRows;  // of a product at most
   std::vector<float> bias;
-  WeightMemory packed;
-  std::vector<Slice> slices;  // over `packed`
+  std::shared_ptr<std::byte> packed;
+  std::vector<WeightSlice> slices;  // over `packed`
+  // All of them, or none where a few rows would get other bits.
+  std::vector<OutputBlock> output_blocks;
   size_t weight_bytes = 0;
 
   // Rows of x in one product.
@@ -195,10 +113,17 @@ struct Linear::Impl {
   BlockedRows Block(absl::Span<const float> x, size_t rows,
                     LinearScratch& scratch,
                     attention::ParallelFor& parallel) const;
-  void RunSlice(const Slice& slice, const BlockedRows& x, size_t rows, float* y,
-                LinearScratch::Worker& worker) const;
-  void Finish(const Slice& slice, const float* products, size_t rows,
-              float* y) const;
+  void RunSlice(const WeightSlice& slice, const BlockedRows& x, size_t rows,
+                float* y, LinearScratch::Worker& worker) const;
+  void Finish(uint32_t first, size_t count, const float* products,
+              size_t stride, size_t rows, float* y) const;
+
+  void AddBlocks(const WeightSlice& slice);
+  bool AreFew(size_t rows) const {
+    return !output_blocks.empty() && rows * parts <= kMaxFewRows;
+  }
+  void RunFew(absl::Span<const float> x, size_t rows, float* y,
+              LinearScratch& scratch, attention::ParallelFor& parallel) const;
 };
 
 Linear::Linear(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -209,26 +134,32 @@ Linear::~Linear() = default;
 absl::Status Linear::Impl::Pack(absl::Span<const Matrix> matrices) {
   slices =
       CutOutputs(outputs, size_t{inputs} * outputs * WeightTypeBytes(type));
+  output_blocks.clear();
   weight_bytes = 0;
   const OneDnnSingleThread single_thread;
-  for (Slice& slice : slices) {
+  for (WeightSlice& slice : slices) {
     PAGED_KV_ASSIGN_OR_RETURN(slice.matmuls,
                               MatmulsFor(type, inputs, slice.outputs));
     weight_bytes += slice.PaddedBytes();
   }
-  PAGED_KV_ASSIGN_OR_RETURN(packed, WeightMemory::Allocate(weight_bytes));
-  std::byte* target = packed.data();
-  for (Slice& slice : slices) {
+  PAGED_KV_ASSIGN_OR_RETURN(packed, AllocatePacked(weight_bytes));
+  std::byte* target = packed.get();
+  for (WeightSlice& slice : slices) {
     const std::vector<std::byte> plain =
         CopyRows(matrices, slice.first, slice.outputs, type);
     PAGED_KV_ASSIGN_OR_RETURN(
         slice.weights, PackWeights(type, inputs, slice.outputs, plain.data(),
                                    slice.Layout(), target));
     target += slice.PaddedBytes();
-    KeepEqualProducts(type, inputs, &slice);
+    ChooseProducts(type, inputs, &slice);
     block_rows = std::min(block_rows,
                           static_cast<uint32_t>(slice.by_rows.back()->rows()));
+    AddBlocks(slice);
   }
+  const bool all_known =
+      std::all_of(output_blocks.begin(), output_blocks.end(),
+                  [](const OutputBlock& block) { return block.chain > 0; });
+  if (!all_known) output_blocks.clear();
   return absl::OkStatus();
 }
 
@@ -264,7 +195,7 @@ void Linear::Row(uint32_t output, absl::Span<float> weights) const {
   PAGED_KV_CHECK(weights.size() == impl_->inputs);
   const auto slice = std::find_if(
       impl_->slices.begin(), impl_->slices.end(),
-      [&](const Slice& s) { return output < s.first + s.outputs; });
+      [&](const WeightSlice& s) { return output < s.first + s.outputs; });
   PAGED_KV_CHECK(slice != impl_->slices.end());
   UnpackColumn(slice->weights, output - slice->first, weights.data());
 }
@@ -297,25 +228,62 @@ BlockedRows Linear::Impl::Block(absl::Span<const float> x, size_t rows,
   return {bytes, bytes + rows / tokens * block_values * sizeof(uint16_t)};
 }
 
-// Adds up the parts and the bias.
-void Linear::Impl::Finish(const Slice& slice, const float* products,
-                          size_t rows, float* y) const {
-  const size_t n = slice.outputs;
+// Adds up the parts and the bias of outputs [first, first + count).
+// products: [parts, rows, stride].
+void Linear::Impl::Finish(uint32_t first, size_t count, const float* products,
+                          size_t stride, size_t rows, float* y) const {
   for (size_t row = 0; row < rows; ++row) {
-    float* target = y + row * outputs + slice.first;
-    const float* source = products + row * n;
-    std::copy_n(source, n, target);
+    float* target = y + row * outputs + first;
+    const float* source = products + row * stride;
+    std::copy_n(source, count, target);
     for (uint32_t part = 1; part < parts; ++part) {
-      const float* more = source + part * rows * n;
-      for (size_t i = 0; i < n; ++i) target[i] += more[i];
+      const float* more = source + part * rows * stride;
+      for (size_t i = 0; i < count; ++i) target[i] += more[i];
     }
     if (bias.empty()) continue;
-    const float* add = bias.data() + slice.first;
-    for (size_t i = 0; i < n; ++i) target[i] += add[i];
+    const float* add = bias.data() + first;
+    for (size_t i = 0; i < count; ++i) target[i] += add[i];
   }
 }
 
-void Linear::Impl::RunSlice(const Slice& slice, const BlockedRows& x,
+void Linear::Impl::AddBlocks(const WeightSlice& slice) {
+  const size_t block_bytes = OutputBlockBytes(type, slice.Layout());
+  const auto* weights =
+      static_cast<const std::byte*>(slice.weights.get_data_handle());
+  for (uint32_t first = 0; first < slice.outputs; first += kOutputBlock) {
+    output_blocks.push_back({slice.first + first,
+                             std::min(kOutputBlock, slice.outputs - first),
+                             slice.few_rows_chain, weights});
+    weights += block_bytes;
+  }
+}
+
+void Linear::Impl::RunFew(absl::Span<const float> x, size_t rows, float* y,
+                          LinearScratch& scratch,
+                          attention::ParallelFor& parallel) const {
+  const size_t stride = PaddedInputs(inputs);
+  scratch.f32.assign(rows * parts * stride, 0.0F);
+  for (size_t row = 0; row < rows; ++row) {
+    const absl::Span<const float> source = x.subspan(row * inputs, inputs);
+    float* const target = scratch.f32.data() + row * stride;
+    if (type == WeightType::kF32) {
+      std::copy(source.begin(), source.end(), target);
+    } else {
+      SplitIntoBf16(source, parts, rows * stride, target);
+    }
+  }
+  const std::byte* const end = packed.get() + weight_bytes;
+  parallel.Run(output_blocks.size(), [&](size_t i, size_t) {
+    const OutputBlock& block = output_blocks[i];
+    float products[kMaxFewRows * kOutputBlock];
+    MultiplyFewRows({type, inputs, block.chain,
+                     static_cast<uint32_t>(rows * parts), scratch.f32.data()},
+                    block.weights, end, products);
+    Finish(block.first, block.outputs, products, kOutputBlock, rows, y);
+  });
+}
+
+void Linear::Impl::RunSlice(const WeightSlice& slice, const BlockedRows& x,
                             size_t rows, float* y,
                             LinearScratch::Worker& worker) const {
   const OneDnnSingleThread single_thread;
@@ -336,7 +304,8 @@ void Linear::Impl::RunSlice(const Slice& slice, const BlockedRows& x,
         count == tokens ? x.blocks + first / tokens * block_rows * row_bytes
                         : x.last;
     (*matmul)->Run(block, slice.weights, worker.y.data(), worker.onednn.data());
-    Finish(slice, worker.y.data(), count, y + first * outputs);
+    Finish(slice.first, slice.outputs, worker.y.data(), slice.outputs, count,
+           y + first * outputs);
   }
 }
 
@@ -346,6 +315,10 @@ void Linear::Run(absl::Span<const float> x, absl::Span<float> y,
   const size_t rows = x.size() / impl_->inputs;
   PAGED_KV_CHECK(x.size() == rows * impl_->inputs);
   PAGED_KV_CHECK(y.size() == rows * impl_->outputs);
+  if (rows == 0) return;
+  if (impl_->AreFew(rows)) {
+    return impl_->RunFew(x, rows, y.data(), scratch, parallel);
+  }
   scratch.workers.resize(
       std::max(scratch.workers.size(), parallel.num_workers()));
   const BlockedRows blocked = impl_->Block(x, rows, scratch, parallel);

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "attention/float_formats.h"
+#include "docs/examples/llm/engine/few_rows.h"
 #include "paged_kv/check.h"
 
 // Debian builds oneDNN with GCC's OpenMP. Declared here because Clang finds no
@@ -128,6 +129,25 @@ int64_t ElementOffset(const dnnl_memory_desc_t& layout, int64_t row,
   }
   return offset + place[0] * blocking.strides[0] +
          place[1] * blocking.strides[1];
+}
+
+size_t OutputBlockBytes(WeightType type, const memory::desc& layout) {
+  const dnnl_memory_desc_t& d = layout.data;
+  if (d.format_kind != dnnl_blocked || d.ndims != 2 || d.offset0 != 0) return 0;
+  // Blocks of 16 steps, each of all outputs; a step is one input or a pair.
+  constexpr int64_t kSteps = 16;
+  const bool pairs = type == WeightType::kBf16;
+  const dnnl_blocking_desc_t& blocking = d.format_desc.blocking;
+  const auto is_inner = [&](int i, int64_t dimension, int64_t size) {
+    return blocking.inner_idxs[i] == dimension &&
+           blocking.inner_blks[i] == size;
+  };
+  const bool known =
+      blocking.inner_nblks == (pairs ? 3 : 2) && is_inner(0, 0, kSteps) &&
+      is_inner(1, 1, kOutputBlock) && (!pairs || is_inner(2, 0, 2)) &&
+      blocking.strides[0] == kSteps * kOutputBlock * (pairs ? 2 : 1);
+  if (!known) return 0;
+  return static_cast<size_t>(blocking.strides[1]) * WeightTypeBytes(type);
 }
 
 void UnpackColumn(const memory& packed, int64_t column, float* values) {

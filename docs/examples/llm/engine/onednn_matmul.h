@@ -51,6 +51,10 @@ absl::StatusOr<dnnl::memory> PackWeights(WeightType type, int64_t k, int64_t n,
                                          const dnnl::memory::desc& layout,
                                          void* target);
 
+// Bytes from one block of kOutputBlock outputs to the next where the layout is
+// the one that MultiplyFewRows() (few_rows.h) reads; 0 where it is another.
+size_t OutputBlockBytes(WeightType type, const dnnl::memory::desc& layout);
+
 // Column n of packed weights [k, n], as f32 [k].
 void UnpackColumn(const dnnl::memory& packed, int64_t column, float* values);
 

@@ -28,19 +28,35 @@ uint32_t RoundedBits(float value) {
   return (BitsOf(value) + 0x8000u) & 0xFFFF0000u;
 }
 
+uint16_t Stored(uint32_t bits, uint16_t) {
+  return static_cast<uint16_t>(bits >> 16);
+}
+
+float Stored(uint32_t bits, float) { return FloatOf(bits); }
+
+template <typename T>
+void Split(absl::Span<const float> values, uint32_t parts, size_t stride,
+           T* out) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    float rest = values[i];
+    for (uint32_t part = 0; part < parts; ++part) {
+      const uint32_t bits = RoundedBits(rest);
+      out[part * stride + i] = Stored(bits, T{});
+      rest -= FloatOf(bits);
+    }
+  }
+}
+
 }  // namespace
 
 void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
                    uint16_t* out) {
-  const size_t n = values.size();
-  for (size_t i = 0; i < n; ++i) {
-    float rest = values[i];
-    for (uint32_t part = 0; part < parts; ++part) {
-      const uint32_t bits = RoundedBits(rest);
-      out[part * n + i] = static_cast<uint16_t>(bits >> 16);
-      rest -= FloatOf(bits);
-    }
-  }
+  Split(values, parts, values.size(), out);
+}
+
+void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
+                   size_t stride, float* out) {
+  Split(values, parts, stride, out);
 }
 
 }  // namespace paged_kv::llm

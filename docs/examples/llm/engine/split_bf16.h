@@ -4,6 +4,7 @@
 #ifndef PAGED_KV_DOCS_EXAMPLES_LLM_ENGINE_SPLIT_BF16_H_
 #define PAGED_KV_DOCS_EXAMPLES_LLM_ENGINE_SPLIT_BF16_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
@@ -16,6 +17,11 @@ namespace paged_kv::llm {
 // becomes infinity and NaNs.
 void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
                    uint16_t* out);  // [parts, values.size()]
+
+// The same bf16 numbers as f32, those of a part `stride` behind those of the
+// part before.
+void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
+                   size_t stride, float* out);  // [parts, stride]
 
 }  // namespace paged_kv::llm
 

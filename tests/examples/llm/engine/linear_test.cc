@@ -85,7 +85,7 @@ TEST_P(LinearTest, EqualsSumsInDoublePrecision) {
     ASSERT_TRUE(linear.ok()) << linear.status();
     ASSERT_EQ(linear->inputs(), shape.inputs);
     ASSERT_EQ(linear->outputs(), outputs);
-    for (const size_t rows : {1, 3, 21, 64, 70}) {
+    for (const size_t rows : {0, 1, 3, 4, 21, 64, 70}) {
       const std::vector<float> x = RandomValues(rows * shape.inputs, random_);
       std::vector<float> y(rows * outputs, NAN);
       linear->Run(x, absl::MakeSpan(y), scratch, threads);

@@ -1,0 +1,155 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "docs/examples/llm/engine/weight_slice.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "docs/examples/llm/engine/split_bf16.h"
+
+namespace paged_kv::llm {
+namespace {
+
+// A slice this large stays in a core's second cache and is long enough that
+// starting a product costs little.
+constexpr size_t kSliceBytes = 256u << 10;
+// Slices begin at multiples of a cache line.
+constexpr size_t kSliceAlignment = 64;
+
+uint32_t CeilDiv(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
+
+// Rows that tell products apart, as these take them.
+struct TestRows {
+  std::vector<float> values;      // [kMaxProductRows, inputs]
+  std::vector<uint16_t> rounded;  // the same of bf16, if that is their type
+
+  const std::byte* data() const {
+    return rounded.empty() ? reinterpret_cast<const std::byte*>(values.data())
+                           : reinterpret_cast<const std::byte*>(rounded.data());
+  }
+};
+
+// Values that differ much in size, so that the order of a sum shows.
+TestRows MakeTestRows(WeightType type, uint32_t inputs) {
+  TestRows rows;
+  rows.values.resize(size_t{kMaxProductRows} * inputs);
+  uint32_t state = 1;
+  for (float& value : rows.values) {
+    state = state * 1664525u + 1013904223u;  // of Numerical Recipes
+    const int exponent = static_cast<int>(state >> 28) - 8;
+    value =
+        std::ldexp(static_cast<float>(state >> 8) * 0x1p-24F - 0.5F, exponent);
+  }
+  if (type == WeightType::kBf16) {
+    rows.rounded.resize(rows.values.size());
+    SplitIntoBf16(rows.values, 1, rows.rounded.data());
+    SplitIntoBf16(rows.values, 1, rows.values.size(), rows.values.data());
+  }
+  return rows;
+}
+
+// The results of all test rows, a product's rows at a time.
+std::vector<float> Products(const OneDnnMatmul& matmul,
+                            const WeightSlice& slice, const std::byte* x,
+                            size_t row_bytes) {
+  const auto rows = static_cast<size_t>(matmul.rows());
+  std::vector<float> y(size_t{kMaxProductRows} * slice.outputs);
+  std::vector<std::byte> scratch(matmul.scratch_bytes());
+  for (size_t first = 0; first < kMaxProductRows; first += rows) {
+    matmul.Run(x + first * row_bytes, slice.weights,
+               y.data() + first * slice.outputs, scratch.data());
+  }
+  return y;
+}
+
+// Whether few rows at a time give the test rows the same bits.
+bool ChainFits(WeightType type, uint32_t inputs, uint32_t chain,
+               const WeightSlice& slice, size_t block_bytes,
+               const TestRows& tests, const std::vector<float>& expected) {
+  const size_t stride = PaddedInputs(inputs);
+  std::vector<float> x(kMaxFewRows * stride);
+  float y[kMaxFewRows * kOutputBlock];
+  for (size_t first = 0; first < kMaxProductRows; first += kMaxFewRows) {
+    for (size_t row = 0; row < kMaxFewRows; ++row) {
+      std::copy_n(tests.values.data() + (first + row) * inputs, inputs,
+                  x.data() + row * stride);
+    }
+    const FewRows product = {type, inputs, chain, kMaxFewRows, x.data()};
+    const auto* block =
+        static_cast<const std::byte*>(slice.weights.get_data_handle());
+    for (size_t n = 0; n < slice.outputs; n += kOutputBlock) {
+      MultiplyFewRows(product, block, block + block_bytes, y);
+      block += block_bytes;
+      const size_t count = std::min<size_t>(kOutputBlock, slice.outputs - n);
+      for (size_t row = 0; row < kMaxFewRows; ++row) {
+        const float* wanted =
+            expected.data() + (first + row) * slice.outputs + n;
+        if (std::memcmp(y + row * kOutputBlock, wanted,
+                        count * sizeof(float)) != 0) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// The chain with which a few rows have the same bits; 0 if none of those that
+// oneDNN was seen to use is it.
+uint32_t FindChain(WeightType type, uint32_t inputs, const WeightSlice& slice,
+                   const TestRows& tests, const std::vector<float>& expected) {
+  const size_t block_bytes = OutputBlockBytes(type, slice.Layout());
+  if (block_bytes == 0) return 0;
+  constexpr uint32_t kTilePairs = 32;
+  const std::array<uint32_t, 4> f32_chains = {inputs, 512, 1024, 256};
+  const auto fits = [&](uint32_t chain) {
+    return ChainFits(type, inputs, chain, slice, block_bytes, tests, expected);
+  };
+  if (type == WeightType::kBf16) return fits(kTilePairs) ? kTilePairs : 0;
+  const auto found = std::find_if(f32_chains.begin(), f32_chains.end(), fits);
+  return found == f32_chains.end() ? 0 : *found;
+}
+
+}  // namespace
+
+size_t WeightSlice::PaddedBytes() const {
+  return (Layout().get_size() + kSliceAlignment - 1) / kSliceAlignment *
+         kSliceAlignment;
+}
+
+std::vector<WeightSlice> CutOutputs(uint32_t outputs, size_t bytes) {
+  const uint32_t blocks = CeilDiv(outputs, kOutputBlock);
+  const auto wanted =
+      static_cast<uint32_t>((bytes + kSliceBytes - 1) / kSliceBytes);
+  const uint32_t count = std::min(std::max(wanted, 1u), blocks);
+  std::vector<WeightSlice> slices(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto block = [&](uint32_t slice) {
+      return static_cast<uint32_t>(uint64_t{blocks} * slice / count);
+    };
+    slices[i].first = block(i) * kOutputBlock;
+    slices[i].outputs =
+        std::min(block(i + 1) * kOutputBlock, outputs) - slices[i].first;
+  }
+  return slices;
+}
+
+void ChooseProducts(WeightType type, uint32_t inputs, WeightSlice* slice) {
+  const TestRows tests = MakeTestRows(type, inputs);
+  const size_t row_bytes = inputs * WeightTypeBytes(type);
+  const std::vector<float> expected =
+      Products(slice->matmuls->reference(), *slice, tests.data(), row_bytes);
+  for (const OneDnnMatmul& matmul : slice->matmuls->by_rows) {
+    const std::vector<float> y =
+        Products(matmul, *slice, tests.data(), row_bytes);
+    if (std::memcmp(y.data(), expected.data(), y.size() * sizeof(float)) == 0) {
+      slice->by_rows.push_back(&matmul);
+    }
+  }
+  slice->few_rows_chain = FindChain(type, inputs, *slice, tests, expected);
+}
+
+}  // namespace paged_kv::llm

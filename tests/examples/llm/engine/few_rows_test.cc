@@ -1,0 +1,232 @@
+// Copyright 2026 The PagedKV Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "docs/examples/llm/engine/few_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "attention/float_formats.h"
+#include "gtest/gtest.h"
+#include "hwy/aligned_allocator.h"
+#include "hwy/targets.h"
+#include "tests/paged_kv/test_seed.h"
+
+namespace paged_kv::llm {
+namespace {
+
+constexpr uint32_t kInputs[] = {1, 2, 7, 63, 64, 65, 576, 1536};
+
+// Makes the kernels use one of Highway's targets, as long as it lives.
+class ScopedTarget {
+ public:
+  explicit ScopedTarget(int64_t target) { Use(target); }
+  ~ScopedTarget() { Use(0); }
+
+ private:
+  static void Use(int64_t target) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+};
+
+bool Fuses(int64_t target) {
+#if HWY_ARCH_X86
+  return target <= HWY_AVX2;  // better ones have lower bits
+#else
+  return target != HWY_SCALAR && target != HWY_EMU128;
+#endif
+}
+
+// Weights of a block and rows, and how they are packed.
+struct Problem {
+  WeightType type = WeightType::kF32;
+  uint32_t inputs = 0;
+  uint32_t rows = 0;
+  std::vector<float> weights;  // [kOutputBlock, inputs]
+  std::vector<float> x;        // [rows, PaddedInputs(inputs)]
+  hwy::AlignedFreeUniquePtr<std::byte[]> packed;
+  size_t packed_bytes = 0;
+
+  float weight(uint32_t output, uint32_t input) const {
+    return weights[size_t{output} * inputs + input];
+  }
+  float value(uint32_t row, uint32_t input) const {
+    return x[row * PaddedInputs(inputs) + input];
+  }
+};
+
+void Pack(Problem* problem) {
+  const bool pairs = problem->type == WeightType::kBf16;
+  const size_t rounded = (size_t{problem->inputs} + 1) / 2 * 2;
+  problem->packed_bytes = (pairs ? rounded : problem->inputs) * kOutputBlock *
+                          WeightTypeBytes(problem->type);
+  problem->packed = hwy::AllocateAligned<std::byte>(problem->packed_bytes);
+  std::memset(problem->packed.get(), 0, problem->packed_bytes);
+  for (uint32_t n = 0; n < kOutputBlock; ++n) {
+    for (uint32_t k = 0; k < problem->inputs; ++k) {
+      const float weight = problem->weight(n, k);
+      if (pairs) {
+        const uint16_t bits = attention::F32ToBf16(weight);
+        std::memcpy(problem->packed.get() +
+                        (k / 2 * 2 * kOutputBlock + n * 2 + k % 2) * 2,
+                    &bits, sizeof(bits));
+      } else {
+        std::memcpy(problem->packed.get() + (k * kOutputBlock + n) * 4, &weight,
+                    sizeof(weight));
+      }
+    }
+  }
+}
+
+Problem MakeProblem(WeightType type, uint32_t inputs, uint32_t rows,
+                    std::mt19937_64& random) {
+  Problem problem;
+  problem.type = type;
+  problem.inputs = inputs;
+  problem.rows = rows;
+  std::normal_distribution<float> normal;
+  const auto draw = [&] {
+    const float value = std::ldexp(normal(random), int(random() % 16) - 8);
+    return type == WeightType::kF32
+               ? value
+               : attention::Bf16ToF32(attention::F32ToBf16(value));
+  };
+  for (size_t i = 0; i < size_t{inputs} * kOutputBlock; ++i) {
+    problem.weights.push_back(draw());
+  }
+  problem.x.resize(rows * PaddedInputs(inputs));
+  for (uint32_t row = 0; row < rows; ++row) {
+    for (uint32_t k = 0; k < inputs; ++k) {
+      problem.x[row * PaddedInputs(inputs) + k] = draw();
+    }
+  }
+  Pack(&problem);
+  return problem;
+}
+
+std::vector<float> Multiply(const Problem& problem, uint32_t chain) {
+  std::vector<float> y(size_t{problem.rows} * kOutputBlock, NAN);
+  const std::byte* const weights = problem.packed.get();
+  MultiplyFewRows(
+      {problem.type, problem.inputs, chain, problem.rows, problem.x.data()},
+      weights, weights + problem.packed_bytes, y.data());
+  return y;
+}
+
+// The sum as the header describes it, a number at a time.
+float ReferenceSum(const Problem& problem, uint32_t row, uint32_t output,
+                   uint32_t chain, bool fuses) {
+  float total = 0;
+  for (uint32_t first = 0; first < problem.inputs; first += chain) {
+    float sums[2] = {0, 0};
+    for (uint32_t k = first; k < std::min(first + chain, problem.inputs); ++k) {
+      float& sum = sums[problem.type == WeightType::kBf16 ? k % 2 : 0];
+      const float x = problem.value(row, k), w = problem.weight(output, k);
+      if (fuses) {
+        sum = std::fma(x, w, sum);
+      } else {
+        const volatile float product = x * w;
+        sum += product;
+      }
+    }
+    total += sums[0] + sums[1];
+  }
+  return total;
+}
+
+class FewRowsTest : public testing::TestWithParam<WeightType> {
+ protected:
+  // 32 is what the tiles of AMX use.
+  std::vector<uint32_t> Chains(uint32_t inputs) const {
+    if (GetParam() == WeightType::kBf16) return {32, 64, inputs + inputs % 2};
+    return {32, 512, inputs};
+  }
+
+  std::mt19937_64 random_{TestSeed(1)};
+};
+
+TEST_P(FewRowsTest, FormsSumsAsDescribedOnEveryTarget) {
+  for (const uint32_t inputs : kInputs) {
+    for (uint32_t rows = 1; rows <= kMaxFewRows; ++rows) {
+      const Problem problem = MakeProblem(GetParam(), inputs, rows, random_);
+      const std::vector<uint32_t> chains = Chains(inputs);
+      const uint32_t chain = chains[rows % chains.size()];
+      std::vector<float> expected[2];  // without and with fused operations
+      for (const bool fuses : {false, true}) {
+        for (uint32_t i = 0; i < rows * kOutputBlock; ++i) {
+          expected[fuses].push_back(ReferenceSum(
+              problem, i / kOutputBlock, i % kOutputBlock, chain, fuses));
+        }
+      }
+      for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+        SCOPED_TRACE(hwy::TargetName(target));
+        const ScopedTarget scoped(target);
+        ASSERT_EQ(Multiply(problem, chain), expected[Fuses(target)])
+            << rows << " rows of " << inputs << ", chains of " << chain;
+      }
+    }
+  }
+}
+
+TEST_P(FewRowsTest, IsCloseToSumsInDoublePrecision) {
+  for (const uint32_t inputs : kInputs) {
+    for (const uint32_t rows : {1u, 2u, 3u, 4u, 5u}) {
+      const Problem problem = MakeProblem(GetParam(), inputs, rows, random_);
+      for (const uint32_t chain : Chains(inputs)) {
+        const std::vector<float> y = Multiply(problem, chain);
+        for (uint32_t i = 0; i < rows * kOutputBlock; ++i) {
+          double sum = 0, size = 0;
+          for (uint32_t k = 0; k < inputs; ++k) {
+            const double term = double{problem.value(i / kOutputBlock, k)} *
+                                double{problem.weight(i % kOutputBlock, k)};
+            sum += term;
+            size += std::abs(term);
+          }
+          // Each of 1,536 additions rounds by 2^-25 of what is there.
+          ASSERT_NEAR(double{y[i]}, sum, size * 0x1p-18)
+              << rows << " rows of " << inputs << ", chains of " << chain;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, FewRowsTest,
+                         testing::Values(WeightType::kF32, WeightType::kBf16),
+                         [](const auto& instance) {
+                           return WeightTypeName(instance.param);
+                         });
+
+#if HWY_ARCH_X86
+// As the tiles of AMX do; and the thread's own arithmetic stays as it was.
+TEST(FewRowsSubnormalsTest, AreZerosOfBf16) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    const ScopedTarget scoped(target);
+    Problem problem;
+    problem.type = WeightType::kBf16;
+    problem.inputs = 2;
+    problem.rows = 2;
+    problem.weights.assign(size_t{2} * kOutputBlock, 0x1p-100F);
+    problem.x.assign(2 * PaddedInputs(2), 0.0F);
+    problem.x[0] = 0x1p-40F;                    // a product that is subnormal
+    problem.x[PaddedInputs(2)] = 0x1p-130F;     // a factor that is
+    problem.x[PaddedInputs(2) + 1] = 0x1p-20F;  // neither
+    Pack(&problem);
+    std::vector<float> expected(size_t{2} * kOutputBlock, 0.0F);
+    std::fill(expected.begin() + kOutputBlock, expected.end(), 0x1p-120F);
+    EXPECT_EQ(Multiply(problem, 32), expected);
+    const volatile float smallest = std::numeric_limits<float>::min();
+    EXPECT_GT(smallest / 2, 0.0F);
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace paged_kv::llm
