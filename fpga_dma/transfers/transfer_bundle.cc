@@ -171,10 +171,13 @@ absl::Status TransferBundle::Start(Stage stage) {
       if (ring_ != nullptr) PAGED_KV_RETURN_IF_ERROR(StartLists(true));
       return StartData(true);
     case Stage::kReadStaging:
-      PAGED_KV_RETURN_IF_ERROR(StartLists(false));
-      if (context_->verify_scattered) return absl::OkStatus();
-      ++stats.descriptors_other;
-      return StartData(false);
+      // Data first: behind the lists it would wait for what the other channel
+      // reads, and the link for its set-up.
+      if (!context_->verify_scattered) {
+        ++stats.descriptors_other;
+        PAGED_KV_RETURN_IF_ERROR(StartData(false));
+      }
+      return StartLists(false);
     case Stage::kReadStatus:
       return StartLists(false);
     case Stage::kUploadLists:

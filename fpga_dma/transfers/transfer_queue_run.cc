@@ -24,7 +24,7 @@ constexpr uint64_t kStagingBytesPerRun = 4096;
 // What is packed together at most: a share of what waits, but not less than
 // what a launch is worth.
 constexpr uint64_t kStagingShare = 4;
-constexpr uint64_t kSmallStagingBytes = uint64_t{1} << 20;
+constexpr uint64_t kSmallStagingBytes = uint64_t{5} << 18;
 
 absl::Status Check(const TransferQueueOptions& options) {
   if (options.max_attempts == 0 || options.max_pages == 0 ||

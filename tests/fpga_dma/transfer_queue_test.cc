@@ -498,7 +498,7 @@ void ExpectLinkShare(uint32_t stripes, uint32_t splits, uint32_t n,
         direction == TransferDirection::kUpload ? "up" : "down", share,
         static_cast<int>(after.descriptors_up + after.descriptors_down -
                          before.descriptors_up - before.descriptors_down));
-    EXPECT_GE(share, 0.75);
+    EXPECT_GE(share, 0.8);
   }
 }
 
