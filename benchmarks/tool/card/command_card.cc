@@ -8,6 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "benchmarks/tool/card/calibration.h"
 #include "benchmarks/tool/card/card_case.h"
+#include "benchmarks/tool/card/card_churn.h"
+#include "benchmarks/tool/card/card_link.h"
 #include "benchmarks/tool/card/card_report.h"
 #include "benchmarks/tool/card/card_run.h"
 #include "benchmarks/tool/card/card_run_report.h"
@@ -46,6 +48,8 @@ constexpr char kDetails[] =
     "  pagedkv card\n"
     "  pagedkv card --board=u250 --resident=0.5 --mode=hybrid --plot=step.svg\n"
     "  pagedkv card --sweep --plot=modes.svg\n"
+    "  pagedkv card --link\n"
+    "  pagedkv card --churn\n"
     "  pagedkv card --board=u250 --calibrate=u250.json\n"
     "  pagedkv card --info\n"
     "  pagedkv card --device=0000:3b:00.1 --xclbin=pagedkv_u280.xclbin";
@@ -101,6 +105,20 @@ class CardCommand : public Command {
               "MiB of pages on the card in a sweep");
     app.add_flag("--compare", compare_,
                  "Decode in every mode, predicted against measured");
+    app.add_flag("--link", link_run_,
+                 "What share of the link's rate scattered pages get");
+    AddNumber(app, "--link_pages", &link_pages_, 1, 60000, "That are moved");
+    app.add_flag("--churn", churn_run_,
+                 "How pages lie, and what each bank reads, after much coming, "
+                 "going and copying on write");
+    AddNumber(app, "--churn_pages", &churn_.pages, 1, 1u << 24,
+              "On the card, a multiple of its splits");
+    AddReal(app, "--forked", &churn_.forked, 0.0, 1.0,
+            "Share of the requests that are sampled twice");
+    AddText(app, "--trace", &trace_path_, "FILE",
+            "Whose requests come and go; without, the Azure conversation trace "
+            "in traces/ of PAGED_KV_SHARED_DIR or, if it is not there, "
+            "requests like its");
     AddText(app, "--plot", &plot_path_, "FILE",
             "Draw the step's timeline, or the sweep, as SVG or PNG");
     common_.AddTo(app);
@@ -125,6 +143,14 @@ class CardCommand : public Command {
       return Print(card, costs, "", nullptr, streams);
     }
     Progress progress(common_.ProgressStream(streams));
+    if (link_run_) {
+      PAGED_KV_ASSIGN_OR_RETURN(const CardLink link,
+                                MeasureCardLink(card.device.get(), costs, case_,
+                                                link_pages_, progress));
+      return Print(card, costs, CardLinkText(link),
+                   {{"link", CardLinkJson(link)}}, streams);
+    }
+    if (churn_run_) return Churn(card, costs, progress, streams);
     if (sweep_run_) return Sweep(card, costs, progress, streams);
     if (compare_) return Compare(card, costs, progress, streams);
     PAGED_KV_ASSIGN_OR_RETURN(const CardRun run,
@@ -145,6 +171,19 @@ class CardCommand : public Command {
     case_.host_bytes_per_second = host_gbps_ * 1e9;
     case_.prefill_flops = prefill_tflops_ * 1e12;
     sweep_.device_bytes = uint64_t{device_mib_} << 20;
+    churn_.seed = common_.seed;
+  }
+
+  absl::StatusOr<int> Churn(const OpenedCard& card,
+                            const CardCalibration& costs, Progress& progress,
+                            ToolStreams& streams) {
+    PAGED_KV_ASSIGN_OR_RETURN(const Trace trace,
+                              ChurnTrace(trace_path_, common_.seed));
+    PAGED_KV_ASSIGN_OR_RETURN(
+        const CardChurn churn,
+        RunCardChurn(card.device.get(), case_, trace, churn_, progress));
+    return Print(card, costs, CardChurnText(churn),
+                 {{"churn", CardChurnJson(churn)}}, streams);
   }
 
   absl::StatusOr<int> Sweep(const OpenedCard& card,
@@ -205,11 +244,16 @@ class CardCommand : public Command {
   double prefill_tflops_ = 2.0;
   CardSweepOptions sweep_;
   uint32_t device_mib_ = 64;
+  uint32_t link_pages_ = 1000;
+  CardChurnOptions churn_;
+  std::string trace_path_;
   CommonFlags common_;
   std::string calibration_path_;
   std::string plot_path_;
   bool info_ = false;
   bool sweep_run_ = false;
+  bool link_run_ = false;
+  bool churn_run_ = false;
   bool compare_ = false;
 };
 
