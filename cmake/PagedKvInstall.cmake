@@ -11,6 +11,10 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/PagedKV")
 install(TARGETS paged_kv_paged_kv paged_kv_batch_scheduler
                 paged_kv_float_formats paged_kv_attention
         EXPORT PagedKVTargets)
+if(PAGED_KV_BUILD_CARD)
+  install(TARGETS paged_kv_card_kernels paged_kv_card_model paged_kv_fpga_dma
+          EXPORT PagedKVTargets)
+endif()
 install(EXPORT PagedKVTargets NAMESPACE paged_kv:: DESTINATION "${package_dir}")
 if(TARGET pagedkv)
   install(TARGETS pagedkv)
