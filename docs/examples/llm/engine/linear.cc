@@ -15,12 +15,17 @@
 #include "docs/examples/llm/engine/onednn_matmul.h"
 #include "docs/examples/llm/engine/packed_memory.h"
 #include "docs/examples/llm/engine/split_bf16.h"
+#include "docs/examples/llm/engine/tile_rows.h"
 #include "docs/examples/llm/engine/weight_slice.h"
 #include "paged_kv/check.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::llm {
 namespace {
+
+// Rows up to which our products of tiles beat those of oneDNN, which read the
+// weights more slowly and use what was read better.
+constexpr uint32_t kMaxTileProductRows = 2 * kMaxTileRows;
 
 absl::Status CheckMatrices(absl::Span<const Matrix> matrices,
                            const std::vector<float>& bias,
@@ -85,7 +90,7 @@ struct BlockedRows {
   const std::byte* last = nullptr;  // the block that is not full, if any
 };
 
-// A block of outputs, for products of a few rows.
+// A block of outputs, for our own products.
 struct OutputBlock {
   uint32_t first = 0;  // output
   uint32_t outputs = 0;
@@ -104,6 +109,7 @@ struct Linear::Impl {
   std::vector<WeightSlice> slices;  // over `packed`
   // All of them, or none where a few rows would get other bits.
   std::vector<OutputBlock> output_blocks;
+  bool tile_rows = false;  // WeightSlice::tile_rows of all
   size_t weight_bytes = 0;
 
   // Rows of x in one product.
@@ -122,8 +128,13 @@ struct Linear::Impl {
   bool AreFew(size_t rows) const {
     return !output_blocks.empty() && rows * parts <= kMaxFewRows;
   }
+  bool FitTiles(size_t rows) const {
+    return tile_rows && rows * parts <= kMaxTileProductRows;
+  }
   void RunFew(absl::Span<const float> x, size_t rows, float* y,
               LinearScratch& scratch, attention::ParallelFor& parallel) const;
+  void RunTiles(absl::Span<const float> x, size_t rows, float* y,
+                LinearScratch& scratch, attention::ParallelFor& parallel) const;
 };
 
 Linear::Linear(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -160,6 +171,10 @@ absl::Status Linear::Impl::Pack(absl::Span<const Matrix> matrices) {
       std::all_of(output_blocks.begin(), output_blocks.end(),
                   [](const OutputBlock& block) { return block.chain > 0; });
   if (!all_known) output_blocks.clear();
+  tile_rows = all_known && std::all_of(slices.begin(), slices.end(),
+                                       [](const WeightSlice& slice) {
+                                         return slice.tile_rows;
+                                       });
   return absl::OkStatus();
 }
 
@@ -283,6 +298,37 @@ void Linear::Impl::RunFew(absl::Span<const float> x, size_t rows, float* y,
   });
 }
 
+// A block's weights stay in the second cache while all groups of rows pass by.
+void Linear::Impl::RunTiles(absl::Span<const float> x, size_t rows, float* y,
+                            LinearScratch& scratch,
+                            attention::ParallelFor& parallel) const {
+  const size_t stride = PaddedInputs(inputs);
+  const size_t group = kMaxTileRows / parts;
+  const auto rows_of = [&](size_t first) {
+    return std::min(group, rows - first);
+  };
+  scratch.bf16.assign(rows * parts * stride, 0);
+  for (size_t row = 0; row < rows; ++row) {
+    const size_t first = row / group * group;
+    SplitIntoBf16(x.subspan(row * inputs, inputs), parts,
+                  rows_of(first) * stride,
+                  scratch.bf16.data() + (first * parts + row - first) * stride);
+  }
+  const std::byte* const end = packed.get() + weight_bytes;
+  parallel.Run(output_blocks.size(), [&](size_t i, size_t) {
+    const OutputBlock& block = output_blocks[i];
+    float products[kMaxTileRows * kOutputBlock];
+    for (size_t first = 0; first < rows; first += group) {
+      const size_t count = rows_of(first);
+      MultiplyTileRows({inputs, static_cast<uint32_t>(count * parts),
+                        scratch.bf16.data() + first * parts * stride},
+                       block.weights, end, products);
+      Finish(block.first, block.outputs, products, kOutputBlock, count,
+             y + first * outputs);
+    }
+  });
+}
+
 void Linear::Impl::RunSlice(const WeightSlice& slice, const BlockedRows& x,
                             size_t rows, float* y,
                             LinearScratch::Worker& worker) const {
@@ -316,6 +362,9 @@ void Linear::Run(absl::Span<const float> x, absl::Span<float> y,
   PAGED_KV_CHECK(x.size() == rows * impl_->inputs);
   PAGED_KV_CHECK(y.size() == rows * impl_->outputs);
   if (rows == 0) return;
+  if (impl_->FitTiles(rows)) {
+    return impl_->RunTiles(x, rows, y.data(), scratch, parallel);
+  }
   if (impl_->AreFew(rows)) {
     return impl_->RunFew(x, rows, y.data(), scratch, parallel);
   }

@@ -3,6 +3,7 @@
 
 #include "docs/examples/llm/engine/split_bf16.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -34,15 +35,23 @@ uint16_t Stored(uint32_t bits, uint16_t) {
 
 float Stored(uint32_t bits, float) { return FloatOf(bits); }
 
+// Some values at a time and the parts outside, so that the loop inside is a
+// vector's.
 template <typename T>
 void Split(absl::Span<const float> values, uint32_t parts, size_t stride,
            T* out) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    float rest = values[i];
+  constexpr size_t kValues = 64;
+  float rest[kValues];
+  for (size_t first = 0; first < values.size(); first += kValues) {
+    const size_t n = std::min(kValues, values.size() - first);
+    std::copy_n(values.data() + first, n, rest);
     for (uint32_t part = 0; part < parts; ++part) {
-      const uint32_t bits = RoundedBits(rest);
-      out[part * stride + i] = Stored(bits, T{});
-      rest -= FloatOf(bits);
+      T* const target = out + part * stride + first;
+      for (size_t i = 0; i < n; ++i) {
+        const uint32_t bits = RoundedBits(rest[i]);
+        target[i] = Stored(bits, T{});
+        rest[i] -= FloatOf(bits);
+      }
     }
   }
 }
@@ -52,6 +61,11 @@ void Split(absl::Span<const float> values, uint32_t parts, size_t stride,
 void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
                    uint16_t* out) {
   Split(values, parts, values.size(), out);
+}
+
+void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
+                   size_t stride, uint16_t* out) {
+  Split(values, parts, stride, out);
 }
 
 void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,

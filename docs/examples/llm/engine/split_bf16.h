@@ -18,8 +18,9 @@ namespace paged_kv::llm {
 void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
                    uint16_t* out);  // [parts, values.size()]
 
-// The same bf16 numbers as f32, those of a part `stride` behind those of the
-// part before.
+// The same with each part `stride` behind the one before, also as f32.
+void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
+                   size_t stride, uint16_t* out);  // [parts, stride]
 void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
                    size_t stride, float* out);  // [parts, stride]
 

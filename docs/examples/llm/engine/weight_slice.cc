@@ -8,7 +8,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "absl/functional/function_ref.h"
 #include "docs/examples/llm/engine/split_bf16.h"
+#include "docs/examples/llm/engine/tile_rows.h"
 
 namespace paged_kv::llm {
 namespace {
@@ -65,29 +67,26 @@ std::vector<float> Products(const OneDnnMatmul& matmul,
   return y;
 }
 
-// Whether few rows at a time give the test rows the same bits.
-bool ChainFits(WeightType type, uint32_t inputs, uint32_t chain,
-               const WeightSlice& slice, size_t block_bytes,
-               const TestRows& tests, const std::vector<float>& expected) {
-  const size_t stride = PaddedInputs(inputs);
-  std::vector<float> x(kMaxFewRows * stride);
-  float y[kMaxFewRows * kOutputBlock];
-  for (size_t first = 0; first < kMaxProductRows; first += kMaxFewRows) {
-    for (size_t row = 0; row < kMaxFewRows; ++row) {
-      std::copy_n(tests.values.data() + (first + row) * inputs, inputs,
-                  x.data() + row * stride);
-    }
-    const FewRows product = {type, inputs, chain, kMaxFewRows, x.data()};
+// Multiplies `rows` rows, of which `first` is the first, with a block of
+// weights that begin at the third argument and end at the fourth.
+using BlockProduct = absl::FunctionRef<void(
+    size_t first, const std::byte* weights, const std::byte* end, float* y)>;
+
+// Whether `rows` rows at a time give the test rows these bits.
+bool GivesBits(const WeightSlice& slice, size_t block_bytes, size_t rows,
+               const std::vector<float>& expected, BlockProduct multiply) {
+  std::vector<float> y(rows * kOutputBlock);
+  for (size_t first = 0; first < kMaxProductRows; first += rows) {
     const auto* block =
         static_cast<const std::byte*>(slice.weights.get_data_handle());
     for (size_t n = 0; n < slice.outputs; n += kOutputBlock) {
-      MultiplyFewRows(product, block, block + block_bytes, y);
+      multiply(first, block, block + block_bytes, y.data());
       block += block_bytes;
       const size_t count = std::min<size_t>(kOutputBlock, slice.outputs - n);
-      for (size_t row = 0; row < kMaxFewRows; ++row) {
+      for (size_t row = 0; row < rows; ++row) {
         const float* wanted =
             expected.data() + (first + row) * slice.outputs + n;
-        if (std::memcmp(y + row * kOutputBlock, wanted,
+        if (std::memcmp(y.data() + row * kOutputBlock, wanted,
                         count * sizeof(float)) != 0) {
           return false;
         }
@@ -97,20 +96,56 @@ bool ChainFits(WeightType type, uint32_t inputs, uint32_t chain,
   return true;
 }
 
+// Rows with the zeros behind them.
+template <typename T>
+std::vector<T> Padded(const std::vector<T>& rows, size_t inputs) {
+  const size_t stride = PaddedInputs(inputs);
+  std::vector<T> padded(rows.size() / inputs * stride);
+  for (size_t row = 0; row < rows.size() / inputs; ++row) {
+    std::copy_n(rows.data() + row * inputs, inputs,
+                padded.data() + row * stride);
+  }
+  return padded;
+}
+
 // The chain with which a few rows have the same bits; 0 if none of those that
 // oneDNN was seen to use is it.
 uint32_t FindChain(WeightType type, uint32_t inputs, const WeightSlice& slice,
                    const TestRows& tests, const std::vector<float>& expected) {
   const size_t block_bytes = OutputBlockBytes(type, slice.Layout());
   if (block_bytes == 0) return 0;
-  constexpr uint32_t kTilePairs = 32;
-  const std::array<uint32_t, 4> f32_chains = {inputs, 512, 1024, 256};
+  const std::vector<float> x = Padded(tests.values, inputs);
   const auto fits = [&](uint32_t chain) {
-    return ChainFits(type, inputs, chain, slice, block_bytes, tests, expected);
+    return GivesBits(slice, block_bytes, kMaxFewRows, expected,
+                     [&](size_t first, const std::byte* weights,
+                         const std::byte* end, float* y) {
+                       MultiplyFewRows(
+                           {type, inputs, chain, kMaxFewRows,
+                            x.data() + first * PaddedInputs(inputs)},
+                           weights, end, y);
+                     });
   };
-  if (type == WeightType::kBf16) return fits(kTilePairs) ? kTilePairs : 0;
-  const auto found = std::find_if(f32_chains.begin(), f32_chains.end(), fits);
-  return found == f32_chains.end() ? 0 : *found;
+  constexpr uint32_t kTileChain = 32;
+  if (type == WeightType::kBf16) return fits(kTileChain) ? kTileChain : 0;
+  const std::array<uint32_t, 4> chains = {inputs, 512, 1024, 256};
+  const auto found = std::find_if(chains.begin(), chains.end(), fits);
+  return found == chains.end() ? 0 : *found;
+}
+
+// Whether tiles give these bits.
+bool TilesFit(WeightType type, uint32_t inputs, const WeightSlice& slice,
+              const TestRows& tests, const std::vector<float>& expected) {
+  const size_t block_bytes = OutputBlockBytes(type, slice.Layout());
+  if (block_bytes == 0 || type != WeightType::kBf16) return false;
+  if (!CanMultiplyTileRows()) return false;
+  const std::vector<uint16_t> x = Padded(tests.rounded, inputs);
+  return GivesBits(slice, block_bytes, kMaxTileRows, expected,
+                   [&](size_t first, const std::byte* weights,
+                       const std::byte* end, float* y) {
+                     MultiplyTileRows({inputs, kMaxTileRows,
+                                       x.data() + first * PaddedInputs(inputs)},
+                                      weights, end, y);
+                   });
 }
 
 }  // namespace
@@ -150,6 +185,7 @@ void ChooseProducts(WeightType type, uint32_t inputs, WeightSlice* slice) {
     }
   }
   slice->few_rows_chain = FindChain(type, inputs, *slice, tests, expected);
+  slice->tile_rows = TilesFit(type, inputs, *slice, tests, expected);
 }
 
 }  // namespace paged_kv::llm

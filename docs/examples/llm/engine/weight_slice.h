@@ -26,6 +26,7 @@ struct WeightSlice {
   dnnl::memory weights;
   // FewRows::chain with which a few rows give these bits too; 0: none is known.
   uint32_t few_rows_chain = 0;
+  bool tile_rows = false;  // MultiplyTileRows() gives them, too
 
   const dnnl::memory::desc& Layout() const {
     return matmuls->reference().weights_layout();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "attention/float_formats.h"
+#include "docs/examples/llm/engine/tile_rows.h"
 #include "gtest/gtest.h"
 #include "hwy/aligned_allocator.h"
 #include "hwy/targets.h"
@@ -63,9 +64,9 @@ struct Problem {
 
 void Pack(Problem* problem) {
   const bool pairs = problem->type == WeightType::kBf16;
-  const size_t rounded = (size_t{problem->inputs} + 1) / 2 * 2;
-  problem->packed_bytes = (pairs ? rounded : problem->inputs) * kOutputBlock *
-                          WeightTypeBytes(problem->type);
+  problem->packed_bytes =
+      (pairs ? PaddedInputs(problem->inputs) : problem->inputs) * kOutputBlock *
+      WeightTypeBytes(problem->type);
   problem->packed = hwy::AllocateAligned<std::byte>(problem->packed_bytes);
   std::memset(problem->packed.get(), 0, problem->packed_bytes);
   for (uint32_t n = 0; n < kOutputBlock; ++n) {
@@ -203,6 +204,34 @@ INSTANTIATE_TEST_SUITE_P(Types, FewRowsTest,
                            return WeightTypeName(instance.param);
                          });
 
+std::vector<float> MultiplyByTiles(const Problem& problem) {
+  std::vector<uint16_t> x;
+  for (const float value : problem.x) x.push_back(attention::F32ToBf16(value));
+  std::vector<float> y(size_t{problem.rows} * kOutputBlock, NAN);
+  const std::byte* const weights = problem.packed.get();
+  MultiplyTileRows({problem.inputs, problem.rows, x.data()}, weights,
+                   weights + problem.packed_bytes, y.data());
+  return y;
+}
+
+TEST(TileRowsTest, GiveTheBitsOfFewRows) {
+  if (!CanMultiplyTileRows()) GTEST_SKIP() << "no AMX tiles here";
+  std::mt19937_64 random(TestSeed(2));
+  for (const uint32_t inputs : kInputs) {
+    for (uint32_t rows = 1; rows <= kMaxTileRows; ++rows) {
+      const Problem problem =
+          MakeProblem(WeightType::kBf16, inputs, rows, random);
+      std::vector<float> expected;
+      for (uint32_t i = 0; i < rows * kOutputBlock; ++i) {
+        expected.push_back(ReferenceSum(problem, i / kOutputBlock,
+                                        i % kOutputBlock, 32, true));
+      }
+      ASSERT_EQ(MultiplyByTiles(problem), expected)
+          << rows << " rows of " << inputs;
+    }
+  }
+}
+
 #if HWY_ARCH_X86
 // As the tiles of AMX do; and the thread's own arithmetic stays as it was.
 TEST(FewRowsSubnormalsTest, AreZerosOfBf16) {
@@ -222,6 +251,9 @@ TEST(FewRowsSubnormalsTest, AreZerosOfBf16) {
     std::vector<float> expected(size_t{2} * kOutputBlock, 0.0F);
     std::fill(expected.begin() + kOutputBlock, expected.end(), 0x1p-120F);
     EXPECT_EQ(Multiply(problem, 32), expected);
+    if (CanMultiplyTileRows()) {
+      EXPECT_EQ(MultiplyByTiles(problem), expected);
+    }
     const volatile float smallest = std::numeric_limits<float>::min();
     EXPECT_GT(smallest / 2, 0.0F);
   }
