@@ -43,6 +43,7 @@ constexpr char kDetails[] =
     "  pagedkv lengths --shape=qwen2.5-7b --layers=2 --batch=1 "
     "--output_tokens=20\n"
     "  pagedkv lengths --lengths=512,1024,2048,4096 --repeats= --json\n"
+    "  pagedkv lengths --lengths=1000,4000 --repeats= --kernel\n"
     "  pagedkv lengths --compare --lengths=128,256,512,1024,2048 "
     "--plot=compare.png";
 
@@ -71,6 +72,10 @@ class LengthsCommand : public Command {
               "Prompt tokens computed per step at most")
         ->group("Serving");
     kv_.AddTo(app);
+    app.add_flag("--kernel", options_.kernel_turns,
+                 "Also measure decode attention of the engine against the "
+                 "kernel alone")
+        ->group("Lengths");
     app.add_flag("--compare", compare_,
                  "Instead: decoding with and without the cache, naive and "
                  "flash prefill, three ways of batching")
@@ -80,6 +85,10 @@ class LengthsCommand : public Command {
         ->group("Comparison");
     AddNumber(app, "--compare_requests", &compare_requests_, 1, 10'000,
               "Requests to serve by each way of batching")
+        ->group("Comparison");
+    AddText(app, "--trace", &trace_path_, "FILE",
+            "Take their lengths from this trace; else they are like those of "
+            "Azure conversations")
         ->group("Comparison");
     AddText(app, "--plot", &plot_path_, "FILE.svg|FILE.png",
             "Draw both curves (needs gnuplot)")
@@ -91,7 +100,13 @@ class LengthsCommand : public Command {
     if (!plot_path_.empty()) {
       PAGED_KV_RETURN_IF_ERROR(CheckCanPlot(plot_path_));
     }
+    if (options_.kernel_turns && model_.backend.backend == Backend::kCard) {
+      return absl::InvalidArgumentError(
+          "--kernel measures the processor's attention; it goes with "
+          "--backend=cpu");
+    }
     PAGED_KV_ASSIGN_OR_RETURN(LoadedModel model, Load());
+    options_.seed = common_.seed;
     options_.cache = kv_.options;
     options_.attention = model.backend.Factory(model.threads.get());
     if (compare_) return RunCompare(streams, model);
@@ -235,6 +250,7 @@ class LengthsCommand : public Command {
     options.tokens = lengths_;
     options.generated = compare_tokens_;
     options.requests = compare_requests_;
+    options.trace_path = trace_path_;
     options.seed = common_.seed;
     Progress progress(common_.ProgressStream(streams));
     PAGED_KV_ASSIGN_OR_RETURN(
@@ -297,6 +313,7 @@ class LengthsCommand : public Command {
   bool compare_ = false;
   uint32_t compare_tokens_ = 4;
   uint32_t compare_requests_ = 32;
+  std::string trace_path_;
   std::string plot_path_;
 };
 

@@ -19,6 +19,7 @@
 #include "benchmarks/tool/serving/sampling_flags.h"
 #include "benchmarks/tool/serving/serve_report.h"
 #include "benchmarks/tool/serving/serve_run.h"
+#include "benchmarks/tool/trace_line_parser.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::tool {
@@ -41,7 +42,11 @@ constexpr char kDetails[] =
     "  echo '{\"prompt\": \"Once\", \"max_tokens\": 20}' | pagedkv serve \\\n"
     "      --requests_file=- --text\n"
     "  pagedkv serve --batching=none,static,dynamic --requests=64\n"
-    "  pagedkv serve --requests=32 --shared_prefix=1024 --json";
+    "  pagedkv serve --requests=32 --batch=32 --shared_prefix=1024 \\\n"
+    "      --max_prompt_tokens=32 --prefix_sharing=on,off\n"
+    "  pagedkv serve --trace=AzureLLMInferenceTrace_conv_2023.csv "
+    "--requests=64 \\\n"
+    "      --max_output_tokens=1024 --batching=static,dynamic";
 
 class ServeCommand : public Command {
  public:
@@ -64,10 +69,10 @@ class ServeCommand : public Command {
               "at every step")
         ->group("Serving");
     AddBatchFlags(app, "Serving", &options_);
-    app.add_flag_callback(
-           "--no_prefix_sharing",
-           [this] { kv_.options.prefix_caching = false; },
-           "Compute equal beginnings for each request")
+    AddChoice(app, "--prefix_sharing", &sharing_, ParseSharing, "on|off,...",
+              "on",
+              "off: compute equal beginnings for each request; on,off: serve "
+              "by both and compare")
         ->group("Serving");
     kv_.AddTo(app);
     app.add_flag("--text", show_text_, "Show every request and its answer")
@@ -114,6 +119,20 @@ class ServeCommand : public Command {
     return all;
   }
 
+  static absl::StatusOr<std::vector<bool>> ParseSharing(
+      absl::string_view names) {
+    std::vector<bool> all;
+    for (const absl::string_view name : absl::StrSplit(names, ',')) {
+      if (name != "on" && name != "off") {
+        return absl::InvalidArgumentError(
+            absl::StrCat("unknown prefix sharing ",
+                         QuoteForError(std::string(name)), "; use on or off"));
+      }
+      all.push_back(name == "on");
+    }
+    return all;
+  }
+
   void AddInputFlags(CLI::App& app) {
     const std::string group = "Input";
     AddText(app, "--requests_file", &path_, "FILE",
@@ -126,6 +145,9 @@ class ServeCommand : public Command {
               "mooncake_conv|azure_conv|azure_code",
               WorkloadName(workload_.trace.profile),
               "Public trace that its lengths are fitted to")
+        ->group(group);
+    AddText(app, "--trace", &workload_.trace_path, "FILE",
+            "Take its lengths from the first requests of this trace instead")
         ->group(group);
     AddNumber(app, "--max_prompt_tokens", &workload_.max_prompt_tokens, 1,
               1u << 20, "Longer prompts of it are cut to this")
@@ -142,6 +164,10 @@ class ServeCommand : public Command {
   }
 
   absl::StatusOr<ServeRequests> Requests(const LoadedModel& model) {
+    if (!path_.empty() && !workload_.trace_path.empty()) {
+      return absl::InvalidArgumentError(
+          "--requests_file and --trace exclude each other; give one");
+    }
     if (path_.empty()) {
       workload_.trace.seed = common_.seed;
       workload_.timed = workload_.trace.requests_per_second > 0;
@@ -163,18 +189,21 @@ class ServeCommand : public Command {
     Progress progress(common_.ProgressStream(streams));
     options_.cache = kv_.options;
     for (const Batching batching : batching_) {
-      options_.batching = batching;
-      progress.Start(absl::StrCat(BatchingName(batching), " batching"));
-      PAGED_KV_ASSIGN_OR_RETURN(ServeResult result,
-                                Serve(
-                                    model, requests.requests, options_,
-                                    [&] { return interrupt.interrupted(); },
-                                    [&](uint64_t done) {
-                                      progress.Update(done,
-                                                      requests.requests.size());
-                                    }));
-      results->push_back(std::move(result));
-      if (results->back().interrupted) break;
+      for (const bool sharing : sharing_) {
+        options_.batching = batching;
+        options_.cache.prefix_caching = sharing;
+        progress.Start(absl::StrCat(BatchingName(batching), " batching"));
+        PAGED_KV_ASSIGN_OR_RETURN(ServeResult result,
+                                  Serve(
+                                      model, requests.requests, options_,
+                                      [&] { return interrupt.interrupted(); },
+                                      [&](uint64_t done) {
+                                        progress.Update(
+                                            done, requests.requests.size());
+                                      }));
+        results->push_back(std::move(result));
+        if (results->back().interrupted) return absl::OkStatus();
+      }
     }
     return absl::OkStatus();
   }
@@ -186,6 +215,7 @@ class ServeCommand : public Command {
   ServeWorkload workload_{{WorkloadProfile::kAzureConversation, 1, 32, 0}};
   ServeOptions options_;
   std::vector<Batching> batching_ = {Batching::kDynamic};
+  std::vector<bool> sharing_ = {true};
   std::string path_;
   bool show_text_ = false;
 };

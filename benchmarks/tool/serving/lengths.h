@@ -15,6 +15,7 @@
 #include "absl/types/optional.h"
 #include "benchmarks/tool/plot.h"
 #include "benchmarks/tool/serving/curve_fit.h"
+#include "benchmarks/tool/serving/lengths_kernel.h"
 #include "benchmarks/tool/serving/model_flags.h"
 #include "docs/examples/llm/engine/serving_engine.h"
 #include "docs/examples/llm/engine/stage_times.h"
@@ -36,6 +37,9 @@ struct LengthsOptions {
   uint32_t output_tokens = 100;
   uint32_t step_tokens = 512;       // a chunk of prefill, over the whole batch
   llm::AttentionFactory attention;  // empty: the processor's kernels
+  // Let the attention kernel alone take turns with the decode steps.
+  bool kernel_turns = false;
+  uint64_t seed = 1;  // of its values
 };
 
 // Where the time of a phase went.
@@ -54,6 +58,7 @@ struct LengthsRow {
   PhaseTimes decode;   // of the others
   double detokenize_s = 0;
   std::vector<TokenId> outputs;  // step by step, [output_tokens, batch]
+  KernelComparison kernel;       // empty unless asked for
   uint64_t kv_bytes = 0;         // of the batch, at the end
   uint64_t step_read_bytes =
       0;  // weights and mean K/V that a decode step reads

@@ -49,6 +49,7 @@ struct CompareResult {
   std::vector<RecomputeRow> recompute;
   std::vector<PrefillRow> prefill;
   std::vector<ServeResult> batching;  // one workload by none, static, dynamic
+  std::string trace_sha256;           // of the file of its lengths, or empty
   bool interrupted = false;
 };
 
@@ -69,13 +70,15 @@ struct CompareOptions {
   std::vector<uint32_t> tokens;  // of prompts
   uint32_t generated = 4;
   uint32_t requests = 32;
+  std::string trace_path;  // to take their lengths from; may be empty
   uint64_t seed = 1;
 };
 
-// All three; prompts are random tokens, the requests have the lengths of Azure
-// conversations. Lengths that do not fit the model's context are left out;
-// InvalidArgument if none fits. `progress` hears what is measured. What was
-// measured until `interrupted` said yes is returned.
+// All three; prompts are random tokens, the requests have the lengths of a
+// trace or are like Azure conversations, prompts cut to 256 tokens. Lengths
+// that do not fit the model's context are left out; InvalidArgument if none
+// fits. `progress` hears what is measured. What was measured until
+// `interrupted` said yes is returned.
 absl::StatusOr<CompareResult> Compare(
     LoadedModel& model, const CompareOptions& options,
     const std::function<bool()>& interrupted,

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "benchmarks/tool/command.h"
 #include "benchmarks/tool/serving/lengths_compare.h"
+#include "benchmarks/tool/serving/serve_comparison.h"
 #include "benchmarks/tool/serving/serve_report.h"
 #include "benchmarks/tool/table.h"
 
@@ -128,7 +129,8 @@ std::string CompareText(const CompareResult& result) {
   if (!result.batching.empty()) {
     absl::StrAppend(&text, "\n", result.batching[0].requests.size(),
                     " requests, served by three ways of batching\n\n",
-                    BatchingText(result.batching));
+                    BatchingText(result.batching), "\n",
+                    ComparisonText(CompareRuns(result.batching)));
   }
   if (result.interrupted) absl::StrAppend(&text, "(interrupted)\n");
   return text;
@@ -172,7 +174,9 @@ nlohmann::ordered_json CompareJson(const CompareResult& result, uint64_t seed) {
           {"interrupted", result.interrupted},
           {"recompute", recompute},
           {"prefill", prefill},
-          {"batching", batching}};
+          {"trace_sha256", result.trace_sha256},
+          {"batching", batching},
+          {"comparison", ComparisonJson(CompareRuns(result.batching))}};
 }
 
 Plot ComparePlot(const CompareResult& result) {

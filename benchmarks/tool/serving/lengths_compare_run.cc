@@ -31,19 +31,27 @@ LengthsCase RandomPrompt(const LoadedModel& model, uint32_t tokens,
   return length;
 }
 
-// One workload with the lengths of Azure conversations, cut to the context.
+// Longer prompts are cut to this; outputs are not cut, for it is their spread
+// that static batching suffers from.
+constexpr uint32_t kMaxServedPrompt = 256;
+constexpr uint32_t kMaxServedOutput = 1024;
+
+// One workload, cut to the context.
 absl::Status ServeByAll(LoadedModel& model, const CompareOptions& options,
                         const std::function<bool()>& interrupted,
                         const std::function<void(const std::string&)>& progress,
                         CompareResult* result) {
   const uint32_t context = model.config().max_context;
-  ServeWorkload workload{
-      {WorkloadProfile::kAzureConversation, options.seed, options.requests, 0}};
-  workload.max_prompt_tokens = std::min(256u, context / 2);
+  ServeWorkload workload;
+  workload.trace = {WorkloadProfile::kAzureConversation, options.seed,
+                    options.requests, 0};
+  workload.trace_path = options.trace_path;
+  workload.max_prompt_tokens = std::min(kMaxServedPrompt, context / 2);
   workload.max_output_tokens =
-      std::min(256u, context - workload.max_prompt_tokens);
+      std::min(kMaxServedOutput, context - workload.max_prompt_tokens);
   PAGED_KV_ASSIGN_OR_RETURN(const ServeRequests requests,
                             MakeServeRequests(workload, model, {}));
+  result->trace_sha256 = requests.trace_sha256;
   ServeOptions serve;
   serve.cache = options.lengths.cache;
   serve.step_tokens = options.lengths.step_tokens;

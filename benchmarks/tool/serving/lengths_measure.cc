@@ -106,6 +106,30 @@ class BatchRun {
     return absl::OkStatus();
   }
 
+  // Before the first decode step; its steps are measured with the kernel alone
+  // beside them from then on.
+  absl::Status AddKernelTurns() {
+    const auto context = static_cast<uint32_t>(length_.tokens.size()) +
+                         options_.output_tokens / 2;
+    PAGED_KV_ASSIGN_OR_RETURN(
+        kernel_,
+        KernelTurns::Create(model_.config(), options_.cache, length_.batch,
+                            context, options_.seed, model_.threads.get()));
+    return absl::OkStatus();
+  }
+
+  // A decode step and a turn of the kernel alone.
+  absl::Status DecodeStepAndTurn(PhaseTimes* times,
+                                 KernelComparison* comparison) {
+    const double before = attention_->kernel_s();
+    PAGED_KV_RETURN_IF_ERROR(DecodeStep(times));
+    comparison->engine_s.push_back(attention_->kernel_s() - before);
+    PAGED_KV_ASSIGN_OR_RETURN(const double alone, kernel_->Turn());
+    comparison->alone_s.push_back(alone);
+    comparison->alone_bytes = kernel_->turn_bytes();
+    return absl::OkStatus();
+  }
+
   absl::Status DecodeStep(PhaseTimes* times) {
     std::vector<StepRequest> requests;
     std::vector<SequenceRows> rows;
@@ -169,6 +193,7 @@ class BatchRun {
   std::unique_ptr<KvCacheManager> cache_;
   std::unique_ptr<llm::AttentionBackend> attention_;
   std::unique_ptr<llm::StepRunner> runner_;
+  std::unique_ptr<KernelTurns> kernel_;
   std::vector<SequenceId> ids_;
   std::vector<TokenId> drawn_;    // by the steps of this phase
   std::vector<TokenId> last_;     // token of each sequence
@@ -192,9 +217,14 @@ absl::StatusOr<LengthsRow> MeasureLength(
   BatchRun run(model, length, options);
   PAGED_KV_RETURN_IF_ERROR(run.Create());
   PAGED_KV_RETURN_IF_ERROR(run.Prefill(interrupted, &row.prefill));
+  if (options.kernel_turns) {
+    PAGED_KV_RETURN_IF_ERROR(run.AddKernelTurns());
+  }
   for (uint32_t i = 1; i < options.output_tokens; ++i) {
     if (interrupted()) return absl::CancelledError("interrupted");
-    PAGED_KV_RETURN_IF_ERROR(run.DecodeStep(&row.decode));
+    PAGED_KV_RETURN_IF_ERROR(
+        options.kernel_turns ? run.DecodeStepAndTurn(&row.decode, &row.kernel)
+                             : run.DecodeStep(&row.decode));
   }
   row.outputs = run.outputs();
   if (model.tokenizer != nullptr) {
@@ -207,6 +237,10 @@ absl::StatusOr<LengthsRow> MeasureLength(
   const uint64_t token_bytes = BytesPerToken(shape).value();
   const uint64_t outputs = options.output_tokens;
   row.kv_bytes = length.batch * token_bytes * (row.PromptTokens() + outputs);
+  // Step i reads the prompt and i tokens more, i from 1 to outputs - 1.
+  row.kernel.engine_bytes = static_cast<double>(length.batch * token_bytes) *
+                            (static_cast<double>(row.PromptTokens()) +
+                             static_cast<double>(outputs) / 2);
   row.step_read_bytes =
       model.model->step_weight_bytes() +
       length.batch * token_bytes * (row.PromptTokens() + outputs / 2);

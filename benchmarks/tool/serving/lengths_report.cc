@@ -88,6 +88,32 @@ std::string StageTable(const LengthsResult& result) {
   return table.Text();
 }
 
+// Decode attention in the engine and by the kernel alone; empty if not asked
+// for.
+std::string KernelTable(const LengthsResult& result) {
+  Table table({"prompt", "batch", "K/V MB/step", "engine GB/s", "of stream",
+               "kernel GB/s", "of stream", "engine of kernel"});
+  bool any = false;
+  for (const LengthsRow& row : result.rows) {
+    if (row.kernel.empty()) continue;
+    any = true;
+    const double engine = row.kernel.EngineRate();
+    const double alone = row.kernel.AloneRate();
+    table.Add({row.length.name, absl::StrCat(row.length.batch),
+               absl::StrFormat("%.1f", 1e-6 * row.kernel.engine_bytes),
+               absl::StrFormat("%.2f", 1e-9 * engine),
+               Percent(engine / result.stream_rate, 0),
+               absl::StrFormat("%.2f", 1e-9 * alone),
+               Percent(alone / result.stream_rate, 0),
+               absl::StrFormat("%.2f", engine / alone)});
+  }
+  if (!any) return "";
+  return absl::StrCat(
+      "Decode attention, in the engine and by the kernel alone (as `pagedkv "
+      "decode`\nmeasures it, a turn after each step; medians):\n\n",
+      table.Text(), "\n");
+}
+
 std::string FitText(const LengthsFit& fit) {
   std::string text;
   if (fit.prefill) {
@@ -111,6 +137,18 @@ std::string FitText(const LengthsFit& fit) {
 nlohmann::ordered_json FitJson(const absl::optional<Polynomial>& fit) {
   if (!fit) return nullptr;
   return {{"coefficients", fit->coefficients}, {"r_squared", fit->r_squared}};
+}
+
+nlohmann::ordered_json KernelJson(const LengthsResult& result,
+                                  const LengthsRow& row) {
+  if (row.kernel.empty()) return nullptr;
+  const double engine = row.kernel.EngineRate();
+  const double alone = row.kernel.AloneRate();
+  return {{"engine_bytes_per_s", engine},
+          {"engine_share_of_stream", engine / result.stream_rate},
+          {"kernel_bytes_per_s", alone},
+          {"kernel_share_of_stream", alone / result.stream_rate},
+          {"engine_of_kernel", engine / alone}};
 }
 
 nlohmann::ordered_json PhaseJson(const PhaseTimes& phase) {
@@ -155,13 +193,14 @@ std::string LengthsText(const LengthsResult& result) {
       "best\n\n",
       result.model, BytesText(result.weight_bytes),
       Grouped(result.kv_bytes_per_token), 1e-9 * result.stream_rate);
+  if (result.rows.empty()) return text + "(interrupted)\n";
   absl::StrAppend(
       &text, MainTable(result),
       "\nof bound: the time in which the weights and the K/V of a step could "
       "be "
       "read, of\nthe time that it takes.\n\nWhere the time goes, in "
       "milliseconds:\n\n",
-      StageTable(result), "\n");
+      StageTable(result), "\n", KernelTable(result));
   for (const LengthsFit& fit : FitLengths(result.rows)) {
     absl::StrAppend(&text, FitText(fit));
   }
@@ -183,7 +222,8 @@ nlohmann::ordered_json LengthsJson(const LengthsResult& result, uint64_t seed) {
                     {"detokenize_s", row.detokenize_s},
                     {"kv_bytes", row.kv_bytes},
                     {"step_read_bytes", row.step_read_bytes},
-                    {"share_of_bound", ShareOfBound(result, row)}});
+                    {"share_of_bound", ShareOfBound(result, row)},
+                    {"attention", KernelJson(result, row)}});
   }
   nlohmann::ordered_json fits = nlohmann::ordered_json::array();
   for (const LengthsFit& fit : FitLengths(result.rows)) {

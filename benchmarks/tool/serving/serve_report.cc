@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "benchmarks/tool/command.h"
+#include "benchmarks/tool/serving/serve_comparison.h"
 #include "benchmarks/tool/table.h"
 
 namespace paged_kv::tool {
@@ -58,12 +59,14 @@ nlohmann::ordered_json ResultJson(const LoadedModel& model,
   }
   const ServeSummary summary = Summarise(result);
   return {{"batching", BatchingName(result.batching)},
+          {"prefix_sharing", result.prefix_sharing},
           {"interrupted", result.interrupted},
           {"answered", summary.answered},
           {"time_to_first_token_s", DistributionJson(summary.first_token)},
           {"time_per_output_token_s", DistributionJson(summary.per_token)},
           {"output_tokens_per_s", summary.output_tokens_per_s},
           {"cached_tokens", summary.cached_tokens},
+          {"prefill_tokens", PrefillTokens(requests.requests, result)},
           {"stats", ServingStatsJson(result.stats)},
           {"requests", rows}};
 }
@@ -116,20 +119,25 @@ std::string ServeText(absl::Span<const ServeResult> results,
   std::string text = absl::StrCat(Grouped(requests.requests.size()),
                                   " requests, ", Grouped(prompt_tokens),
                                   " prompt tokens; times in milliseconds\n\n");
-  Table table({"batching", "answered", "seconds", "output tokens/s",
+  Table table({"batching", "sharing", "answered", "seconds", "output tokens/s",
                "first token p50", "p90", "p99", "per token p50", "p90", "p99",
-               "prompt tokens found"});
+               "prompt tokens computed"});
   for (const ServeResult& result : results) {
     const ServeSummary s = Summarise(result);
-    table.Add({BatchingName(result.batching), Grouped(s.answered),
+    table.Add({BatchingName(result.batching),
+               result.prefix_sharing ? "on" : "off", Grouped(s.answered),
                absl::StrFormat("%.2f", result.stats.wall_s),
                absl::StrFormat("%.1f", s.output_tokens_per_s),
                Milliseconds(s.first_token.p50), Milliseconds(s.first_token.p90),
                Milliseconds(s.first_token.p99), Milliseconds(s.per_token.p50),
                Milliseconds(s.per_token.p90), Milliseconds(s.per_token.p99),
-               Grouped(s.cached_tokens)});
+               Grouped(PrefillTokens(requests.requests, result))});
   }
-  absl::StrAppend(&text, table.Text(), "\n",
+  absl::StrAppend(&text, table.Text(),
+                  "\nprompt tokens to compute at least, if no beginning is "
+                  "computed twice: ",
+                  Grouped(IdealPrefillTokens(requests.requests)), "\n",
+                  ComparisonText(CompareRuns(results)), "\n",
                   BatchingName(results.back().batching),
                   " batching: ", ServingStatsText(results.back().stats));
   if (results.back().interrupted) absl::StrAppend(&text, "(interrupted)\n");
@@ -178,7 +186,10 @@ nlohmann::ordered_json ServeJson(const LoadedModel& model,
           {"model", model.name},
           {"model_file", model.path},
           {"seed", seed},
+          {"trace_sha256", requests.trace_sha256},
           {"bad_lines", bad_lines},
+          {"ideal_prefill_tokens", IdealPrefillTokens(requests.requests)},
+          {"comparison", ComparisonJson(CompareRuns(results))},
           {"runs", runs}};
 }
 

@@ -37,6 +37,7 @@ struct BadLine {
 struct ServeRequests {
   std::vector<ServeRequest> requests;  // by arrival
   std::vector<BadLine> bad_lines;
+  std::string trace_sha256;  // of the file that lengths came from, or empty
 };
 
 // One JSON object per line; blank lines are skipped. Keys: "prompt" (text) or
@@ -48,17 +49,21 @@ ServeRequests ParseServeRequests(absl::string_view lines,
                                  const LoadedModel& model,
                                  const ServeRequest& defaults);
 
-// Requests in place of a file: lengths and arrivals like those of a public
-// trace, tokens at random.
+// Requests in place of a file of them: lengths and arrivals of a trace, or like
+// those of a public one; tokens at random.
 struct ServeWorkload {
   WorkloadOptions trace;
+  // A trace to take the first trace.requests requests from, in place of its
+  // statistics. Arrivals are stretched to trace.requests_per_second.
+  std::string trace_path{};
   uint32_t shared_prefix = 0;        // tokens with which all prompts begin
   uint32_t max_prompt_tokens = 512;  // longer prompts are cut to this
   uint32_t max_output_tokens = 128;  // and longer outputs to this
   bool timed = false;  // arrive as in the trace; else all at the start
 };
 
-// InvalidArgument if the prompts and outputs do not fit the model's context.
+// InvalidArgument if the prompts and outputs do not fit the model's context;
+// errors of ReadTrace().
 absl::StatusOr<ServeRequests> MakeServeRequests(const ServeWorkload& workload,
                                                 const LoadedModel& model,
                                                 const ServeRequest& defaults);

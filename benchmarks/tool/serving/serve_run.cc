@@ -49,6 +49,7 @@ class Server {
         options_(options),
         end_tokens_(EndTokens(model)) {
     result_.batching = options.batching;
+    result_.prefix_sharing = options.cache.prefix_caching;
     result_.requests.resize(requests.size());
     for (size_t i = 0; i < requests.size(); ++i) {
       result_.requests[i].arrival_s = requests[i].arrival_s;

@@ -52,6 +52,7 @@ struct ServedRequest {
 
 struct ServeResult {
   Batching batching = Batching::kDynamic;
+  bool prefix_sharing = true;
   std::vector<ServedRequest> requests;  // in the order given
   ServingStats stats;
   bool interrupted = false;

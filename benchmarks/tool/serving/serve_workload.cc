@@ -10,6 +10,7 @@
 #include "benchmarks/tool/random.h"
 #include "benchmarks/tool/serving/serve_request.h"
 #include "benchmarks/tool/trace.h"
+#include "paged_kv/status_macros.h"
 
 namespace paged_kv::tool {
 namespace {
@@ -31,6 +32,26 @@ void AppendText(const LoadedModel& model, uint32_t tokens, Random& random,
   }
 }
 
+// Arrivals as far apart as `requests_per_second` says, in the trace's rhythm.
+void StretchArrivals(double requests_per_second, Trace* trace) {
+  const absl::Duration last = trace->requests.back().arrival;
+  if (requests_per_second <= 0 || last <= absl::ZeroDuration()) return;
+  const double wanted_s =
+      static_cast<double>(trace->requests.size()) / requests_per_second;
+  const double factor = wanted_s / absl::ToDoubleSeconds(last);
+  for (Request& request : trace->requests) request.arrival *= factor;
+}
+
+absl::StatusOr<Trace> LoadTrace(const ServeWorkload& workload) {
+  if (workload.trace_path.empty()) return GenerateWorkload(workload.trace);
+  TraceReadOptions options;
+  options.max_requests = workload.trace.requests;
+  PAGED_KV_ASSIGN_OR_RETURN(Trace trace,
+                            ReadTrace(workload.trace_path, options));
+  StretchArrivals(workload.trace.requests_per_second, &trace);
+  return trace;
+}
+
 }  // namespace
 
 absl::StatusOr<ServeRequests> MakeServeRequests(const ServeWorkload& workload,
@@ -46,11 +67,12 @@ absl::StatusOr<ServeRequests> MakeServeRequests(const ServeWorkload& workload,
                      " output tokens do not fit the model's context of ",
                      model.config().max_context));
   }
-  const Trace trace = GenerateWorkload(workload.trace);
+  PAGED_KV_ASSIGN_OR_RETURN(const Trace trace, LoadTrace(workload));
   Random random(workload.trace.seed);
   std::vector<TokenId> shared;
   AppendText(model, workload.shared_prefix, random, &shared);
   ServeRequests result;
+  result.trace_sha256 = trace.sha256;
   for (const Request& traced : trace.requests) {
     ServeRequest request = defaults;
     request.id = absl::StrCat(result.requests.size() + 1);

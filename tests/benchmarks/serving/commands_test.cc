@@ -202,6 +202,53 @@ TEST_F(ModelCommandsTest, LengthsHasARowPerLengthAndBatch) {
   EXPECT_EQ(report["fits"][1]["decode_step_s"]["coefficients"].size(), 2u);
 }
 
+TEST_F(ModelCommandsTest, LengthsComparesTheEngineWithTheKernelAlone) {
+  const std::vector<std::string> arguments = {"--repeats=", "--lengths=40,90",
+                                              "--batch=2", "--output_tokens=4"};
+  std::vector<std::string> with = arguments;
+  with.push_back("--kernel");
+  const Invocation shown = Model("lengths", with);
+  EXPECT_TRUE(absl::StrContains(shown.out, "engine of kernel")) << shown.out;
+  with.push_back("--json");
+  const nlohmann::json report = JsonOf(Model("lengths", with));
+  ASSERT_EQ(report["rows"].size(), 2u);
+  for (const auto& row : report["rows"]) {
+    const auto& attention = row["attention"];
+    const double engine = attention["engine_bytes_per_s"];
+    const double alone = attention["kernel_bytes_per_s"];
+    EXPECT_GT(engine, 0);
+    EXPECT_GT(alone, 0);
+    EXPECT_NEAR(attention["engine_of_kernel"], engine / alone, 1e-9);
+    // The kernel is a part of what the engine calls attention: 3 steps.
+    const double bytes = 640.0 * 2 * (row["prompt_tokens"].get<double>() + 2);
+    EXPECT_LE(bytes / engine, row["decode"]["attention_s"].get<double>());
+  }
+  with = arguments;
+  with.push_back("--json");
+  const nlohmann::json plain = JsonOf(Model("lengths", with));
+  EXPECT_TRUE(plain["rows"][0]["attention"].is_null());
+}
+
+TEST_F(ModelCommandsTest, ServeComparesSharingAndBatching) {
+  const nlohmann::json report = JsonOf(Model(
+      "serve", {"--requests=6", "--shared_prefix=64", "--max_prompt_tokens=8",
+                "--max_output_tokens=4", "--batching=static,dynamic",
+                "--prefix_sharing=on,off", "--json"}));
+  ASSERT_EQ(report["runs"].size(), 4u);
+  EXPECT_EQ(report["runs"][0]["prefix_sharing"], true);
+  EXPECT_EQ(report["runs"][1]["prefix_sharing"], false);
+  EXPECT_GT(report["comparison"]["first_token_gain"], 0);
+  EXPECT_GT(report["comparison"]["dynamic_over_static"], 0);
+  EXPECT_TRUE(report["comparison"]["dynamic_over_none"].is_null());
+  uint64_t prompts = 0;
+  for (const auto& request : report["runs"][0]["requests"]) {
+    prompts += request["prompt_tokens"].get<uint64_t>();
+  }
+  EXPECT_EQ(report["ideal_prefill_tokens"], prompts - 5 * 64);
+  EXPECT_EQ(report["runs"][0]["prefill_tokens"], prompts - 5 * 64);
+  EXPECT_EQ(report["runs"][1]["prefill_tokens"], prompts);
+}
+
 TEST_F(ModelCommandsTest, BadInputIsOneLineAndExitCodeTwo) {
   const std::string truncated = WriteFile("truncated.bin", "GGUF");
   const std::string empty = WriteFile("empty.jsonl", "\n");
@@ -231,6 +278,10 @@ TEST_F(ModelCommandsTest, BadInputIsOneLineAndExitCodeTwo) {
        "--max_tokens=100"},
       {"serve", "--model=" + model_, "--requests_file=" + empty},
       {"serve", "--model=" + model_, "--batching=some"},
+      {"serve", "--model=" + model_, "--prefix_sharing=on,maybe"},
+      {"serve", "--model=" + model_, "--trace=/no/such/file"},
+      {"serve", "--model=" + model_, "--trace=x", "--requests_file=" + empty},
+      {"lengths", "--model=" + model_, "--kernel", "--backend=card"},
       {"serve", "--model=" + model_, "--shared_prefix=600"},
       {"lengths", "--model=" + model_, "--layers=2"},
       {"lengths", "--model=" + model_, "--shape=qwen2.5-7b"},

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
 #include "tests/benchmarks/serving/serving_test_model.h"
+#include "tests/benchmarks/test_files.h"
 
 namespace paged_kv::tool {
 namespace {
@@ -109,6 +110,40 @@ TEST(ServeRequestTest, WorkloadsFitAndShareTheirPrefix) {
   workload.max_prompt_tokens = 90;
   EXPECT_TRUE(
       absl::IsInvalidArgument(MakeServeRequests(workload, model, {}).status()));
+}
+
+TEST(ServeRequestTest, WorkloadsTakeTheLengthsOfATrace) {
+  const LoadedModel model = TinyModel();
+  const std::string path = TestFile("azure.csv");
+  WriteAll(path,
+           "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+           "2023-11-16 18:15:46.0000000,374,44\n"
+           "2023-11-16 18:15:50.0000000,20,9\n"
+           "2023-11-16 18:15:54.0000000,7,200\n"
+           "2023-11-16 18:15:55.0000000,8,1\n");
+  ServeWorkload workload;
+  workload.trace_path = path;
+  workload.trace.requests = 3;
+  workload.max_prompt_tokens = 30;
+  workload.max_output_tokens = 50;
+  workload.timed = true;
+  workload.trace.requests_per_second = 1.5;
+  const auto made = MakeServeRequests(workload, model, {});
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->trace_sha256.size(), 64u);
+  ASSERT_EQ(made->requests.size(), 3u);
+  const size_t prompts[] = {30, 20, 7};
+  const uint32_t outputs[] = {44, 9, 50};
+  // 3 requests at 1.5 per second, evenly as in the file.
+  const double arrivals[] = {0, 1, 2};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(made->requests[i].prompt.tokens.size(), prompts[i]);
+    EXPECT_EQ(made->requests[i].max_tokens, outputs[i]);
+    EXPECT_NEAR(made->requests[i].arrival_s, arrivals[i], 1e-6);
+  }
+  workload.trace_path = path + ".not_there";
+  EXPECT_TRUE(
+      absl::IsNotFound(MakeServeRequests(workload, model, {}).status()));
 }
 
 }  // namespace
