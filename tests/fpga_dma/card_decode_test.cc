@@ -356,6 +356,46 @@ TEST(CardDecodeTest, AStreamMayBeGivenUp) {
   problem.rig().ExpectNoMisuse();
 }
 
+// Resets the card while the host attends to its part, once.
+class ResettingFor : public attention::ParallelFor {
+ public:
+  explicit ResettingFor(OperationTracker* tracker) : tracker_(tracker) {}
+  size_t num_workers() const override { return 1; }
+  void Run(size_t num_tasks, Task task) override {
+    if (!done_) {
+      EXPECT_TRUE(tracker_->Reset("a test").ok());
+      done_ = true;
+    }
+    for (size_t i = 0; i < num_tasks; ++i) task(i, 0);
+  }
+
+ private:
+  OperationTracker* const tracker_;
+  bool done_ = false;
+};
+
+// Trying again would read pages that the card does not have any more.
+TEST(CardDecodeTest, AResetInTheMiddleOfALayerIsReported) {
+  DecodeSpec spec;
+  spec.head_dim = 32;
+  spec.tokens = {90, 70};
+  spec.resident_percent = 60;
+  spec.seed = TestSeed(1);
+  DecodeProblem problem(spec);
+  ASSERT_TRUE(problem.uploaded().ok());
+  const auto decode = problem.Create();
+  ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+  ASSERT_GT(decode->traffic().kv_read[0], 0u);
+  ASSERT_GT(decode->traffic().kv_on_host, 0u);
+  std::vector<float> out(problem.q().size(), 7.0f);
+  ResettingFor resetting(&problem.rig().tracker());
+  const absl::Status status =
+      decode->Attend(0, problem.q(), {absl::MakeSpan(out), {}}, resetting);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_EQ(problem.rig().tracker().resets(), 1u);
+  for (float value : out) ASSERT_EQ(value, 7.0f);
+}
+
 // Whatever the link does, a result is right or there is none.
 TEST(CardDecodeTest, FaultsAreFoundOrReported) {
   const uint64_t seed = TestSeed(1);
