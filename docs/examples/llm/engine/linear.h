@@ -41,13 +41,14 @@ class LinearScratch {
   std::vector<Worker> workers;
 };
 
-// y = W x + bias for many rows x, by oneDNN. The weights are cut into slices
-// of outputs, each packed once into the order that oneDNN prefers; a slice is a
-// task, and stays in the core's cache while all rows pass by.
+// y = W x + bias. The weights are cut into slices of outputs, each packed once
+// into the order that oneDNN prefers. Many rows are oneDNN's: a slice is a task,
+// and stays in the core's cache while all rows pass by. The rows of a decode
+// step go through products of our own (few_rows.h, tile_rows.h).
 //
 // A row's result is the same bits whatever rows come with it and however many
-// threads run: the slices are fixed, and of the products for 1, 2, 4, ... rows
-// only those are used that were seen to add up in the same order. That makes a
+// threads run: the slices are fixed, and of all products only those are used
+// that were seen to add up in the same order. That makes a
 // request's output independent of the batch that it is served in.
 //
 // Thread safety: immutable; Run() is const and takes its own scratch.
