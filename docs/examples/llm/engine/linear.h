@@ -42,9 +42,9 @@ class LinearScratch {
 };
 
 // y = W x + bias. The weights are cut into slices of outputs, each packed once
-// into the order that oneDNN prefers. Many rows are oneDNN's: a slice is a task,
-// and stays in the core's cache while all rows pass by. The rows of a decode
-// step go through products of our own (few_rows.h, tile_rows.h).
+// into the order that oneDNN prefers. Many rows are oneDNN's: a slice is a
+// task, and stays in the core's cache while all rows pass by. The rows of a
+// decode step go through products of our own (few_rows.h, tile_rows.h).
 //
 // A row's result is the same bits whatever rows come with it and however many
 // threads run: the slices are fixed, and of all products only those are used
