@@ -25,6 +25,29 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// sums[row][column] += weight[row] * value[column], for one key; `weights` are
+// those of the key.
+template <class Reader, size_t kRows, size_t kColumns, class D>
+HWY_INLINE void AddKey(D d, const uint8_t* from,
+                       const float* HWY_RESTRICT weights,
+                       hn::Vec<D> (&sums)[kRows][kColumns]) {
+  constexpr size_t kLanes = hn::MaxLanes(D());
+  hn::Vec<D> values[kColumns];
+  HWY_UNROLL(8)
+  for (size_t c = 0; c < kColumns; ++c) {
+    values[c] =
+        Reader::ValueVector(d, from + c * kLanes * Reader::kElementBytes);
+  }
+  HWY_UNROLL(16)
+  for (size_t r = 0; r < kRows; ++r) {
+    const auto weight = hn::Set(d, weights[r * kChunkTokens]);
+    HWY_UNROLL(8)
+    for (size_t c = 0; c < kColumns; ++c) {
+      sums[r][c] = hn::MulAdd(weight, values[c], sums[r][c]);
+    }
+  }
+}
+
 // outputs[row] += sum over lanes of weight[row][lane] * V[lane], for kColumns
 // vectors of columns from `column` on.
 template <class Reader, size_t kRows, size_t kColumns, class D>
@@ -34,46 +57,48 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
                                   size_t output_stride,
                                   PrefetchCursor* cursor) {
   constexpr size_t kLanes = hn::MaxLanes(D());
-  hn::Vec<D> sums[kRows][kColumns];
+  constexpr size_t kChains = kChainsFor<Reader, kRows * kColumns>;
+  hn::Vec<D> sums[kChains][kRows][kColumns];
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
     for (size_t c = 0; c < kColumns; ++c) {
-      sums[r][c] =
+      sums[0][r][c] =
           hn::LoadU(d, outputs + r * output_stride + column + c * kLanes);
+      if constexpr (kChains == 2) sums[1][r][c] = hn::Zero(d);
     }
   }
   const size_t offset = column * Reader::kElementBytes;
   constexpr size_t kBytes = kColumns * kLanes * Reader::kElementBytes;
   constexpr size_t kLines = (kBytes + 63) / 64;
-  // Of several passes over a line, the first one takes lines.
-  const bool first_pass = offset % 64 == 0;
-  PrefetchCursor prefetch = first_pass ? *cursor : PrefetchCursor();
-  for (size_t j = chunk.begin; j < chunk.end; ++j) {
-    const uint8_t* from = chunk.values[j] + offset;
-    prefetch.Prefetch<kLines>();
-    hn::Vec<D> values[kColumns];
-    HWY_UNROLL(8)
-    for (size_t c = 0; c < kColumns; ++c) {
-      values[c] =
-          Reader::ValueVector(d, from + c * kLanes * Reader::kElementBytes);
-    }
-    HWY_UNROLL(16)
-    for (size_t r = 0; r < kRows; ++r) {
-      const auto weight = hn::Set(d, weights[r * kChunkTokens + j]);
-      HWY_UNROLL(8)
-      for (size_t c = 0; c < kColumns; ++c) {
-        sums[r][c] = hn::MulAdd(weight, values[c], sums[r][c]);
+  // Several passes over a line take turns in asking for lines, so that these
+  // are spread over all of them.
+  constexpr size_t kPasses = kBytes < 64 ? 64 / kBytes : 1;
+  constexpr size_t kKeys = kPasses == 1 ? kChains : 2 * kPasses;
+  PrefetchCursor prefetch = *cursor;
+  const uint8_t* const* values = chunk.values;
+  size_t j = chunk.begin;
+  while (j + kKeys <= chunk.end) {
+    prefetch.Prefetch<kKeys / kPasses * kLines>();
+    HWY_UNROLL(1)
+    for (const size_t end = j + kKeys; j < end; j += kChains) {
+      AddKey<Reader>(d, values[j] + offset, weights + j, sums[0]);
+      if constexpr (kChains == 2) {
+        AddKey<Reader>(d, values[j + 1] + offset, weights + j + 1, sums[1]);
       }
     }
   }
-  if (first_pass) *cursor = prefetch;
+  for (; j < chunk.end; ++j) {
+    AddKey<Reader>(d, values[j] + offset, weights + j, sums[0]);
+  }
+  *cursor = prefetch;
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
     for (size_t c = 0; c < kColumns; ++c) {
-      hn::StoreU(sums[r][c], d,
-                 outputs + r * output_stride + column + c * kLanes);
+      auto sum = sums[0][r][c];
+      if constexpr (kChains == 2) sum = hn::Add(sum, sums[1][r][c]);
+      hn::StoreU(sum, d, outputs + r * output_stride + column + c * kLanes);
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <utility>
 #include <vector>
 
@@ -110,9 +111,9 @@ class AttentionPlan::Impl {
                              : 1.0 / std::sqrt(double{1} * shape.head_dim);
     // Softmax works on powers of two; under a soft cap the factor for that
     // comes after the tanh.
-    constexpr double kLog2e = 1.4426950408889634;
-    call_.score_scale = static_cast<float>(
-        options.soft_cap == 0.0f ? scale * kLog2e : scale / options.soft_cap);
+    call_.score_scale = static_cast<float>(options.soft_cap == 0.0f
+                                               ? scale * std::numbers::log2e
+                                               : scale / options.soft_cap);
     call_.soft_cap = options.soft_cap;
     call_.window = options.window;
     call_.sink_tokens = options.window == 0 ? 0 : options.sink_tokens;

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 
 #include "attention/exp2-inl.h"
 #include "attention/row_block-inl.h"
@@ -29,7 +30,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-inline constexpr float kLog2e = 1.44269504088896341f;
+inline constexpr float kLog2e = std::numbers::log2e_v<float>;
 
 // Caps the scores of one row, all lanes of a chunk, and takes away the keys
 // that it does not see. What lies in unseen lanes, NaN included, is replaced,

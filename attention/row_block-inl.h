@@ -74,6 +74,16 @@ inline constexpr size_t kColumnsAtOnce =
     4;
 #endif
 
+// Sums that are added up by turns into one: two where one of each would leave
+// fewer independent sums than multiply-adds are under way (two a cycle, four
+// cycles each), as far as registers last. Decoding 8 bits takes some of them.
+template <class Reader>
+inline constexpr size_t kFewAccumulators =
+    HWY_TARGET <= HWY_AVX2 && !Reader::kHasScales ? 7 : 4;
+template <class Reader, size_t kAccumulators>
+inline constexpr size_t kChainsFor =
+    kAccumulators <= kFewAccumulators<Reader> ? 2 : 1;
+
 // A chunk of keys and values as the inner loops read them.
 struct ChunkView {
   const uint8_t* tiles[kChunkTiles];

@@ -49,6 +49,19 @@ HWY_INLINE void AddDim(const uint8_t* const* tiles, size_t lane, size_t offset,
   }
 }
 
+// The same for all dims of a step.
+template <class Reader, size_t kChains, size_t kRows, size_t kVectors>
+HWY_INLINE void AddStep(const uint8_t* const* tiles, size_t lane, size_t offset,
+                        const float* HWY_RESTRICT queries,
+                        hn::Vec<ScoreTag> (&sums)[kChains][kRows][kVectors]) {
+  AddDim<Reader, 0>(tiles, lane, offset, queries, sums[0]);
+  AddDim<Reader, 1>(tiles, lane, offset, queries, sums[kChains - 1]);
+  if constexpr (Reader::kStepDims == 4) {
+    AddDim<Reader, 2>(tiles, lane, offset, queries, sums[0]);
+    AddDim<Reader, 3>(tiles, lane, offset, queries, sums[kChains - 1]);
+  }
+}
+
 // scores[row][lane] = query row . key lane, for kVectors vectors of lanes from
 // `lane` of tiles[0] on: a row-wise multiply-add without horizontal sums.
 // `scales` are those of the lanes, if the reader leaves them to us.
@@ -60,9 +73,7 @@ HWY_INLINE void ScoreVectors(const uint8_t* const* tiles, size_t lane,
                              PrefetchCursor* cursor) {
   const ScoreTag d;
   constexpr size_t kTiles = (kVectors + kVectorsPerTile - 1) / kVectorsPerTile;
-  // With few rows, even and odd dims have accumulators of their own, so that
-  // enough independent sums are under way.
-  constexpr size_t kChains = kRows * kVectors <= 4 ? 2 : 1;
+  constexpr size_t kChains = kChainsFor<Reader, kRows * kVectors>;
   hn::Vec<ScoreTag> sums[kChains][kRows][kVectors];
   HWY_UNROLL(2)
   for (size_t c = 0; c < kChains; ++c) {
@@ -72,20 +83,18 @@ HWY_INLINE void ScoreVectors(const uint8_t* const* tiles, size_t lane,
       for (size_t v = 0; v < kVectors; ++v) sums[c][r][v] = hn::Zero(d);
     }
   }
-  // Of several passes over a tile, the first one takes its lines.
-  PrefetchCursor prefetch = lane == 0 ? *cursor : PrefetchCursor();
+  // Several passes over a tile take turns in asking for lines, so that these
+  // are spread over all of them.
+  constexpr size_t kPasses = kTiles * kVectorsPerTile / kVectors;
+  PrefetchCursor prefetch = *cursor;
   for (size_t step = 0; step < head_dim / Reader::kStepDims; ++step) {
-    const size_t offset = step * Reader::kStepBytes;
-    prefetch.Prefetch<kTiles*(Reader::kStepBytes / kTileRowBytes)>();
-    const float* step_queries = queries + step * Reader::kStepDims * kRows;
-    AddDim<Reader, 0>(tiles, lane, offset, step_queries, sums[0]);
-    AddDim<Reader, 1>(tiles, lane, offset, step_queries, sums[kChains - 1]);
-    if constexpr (Reader::kStepDims == 4) {
-      AddDim<Reader, 2>(tiles, lane, offset, step_queries, sums[0]);
-      AddDim<Reader, 3>(tiles, lane, offset, step_queries, sums[kChains - 1]);
+    if (step % kPasses == 0) {
+      prefetch.Prefetch<kTiles*(Reader::kStepBytes / kTileRowBytes)>();
     }
+    AddStep<Reader>(tiles, lane, step * Reader::kStepBytes,
+                    queries + step * Reader::kStepDims * kRows, sums);
   }
-  if (lane == 0) *cursor = prefetch;
+  *cursor = prefetch;
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(16)
