@@ -30,7 +30,7 @@ double ServingStats::OutputTokensPerSecond() const {
 }
 
 uint64_t ServingStats::PartsBytes() const {
-  return program_bytes + weight_bytes + peak_blocks * block_bytes;
+  return program_bytes + weight_bytes + peak_blocks * block_bytes + step_bytes;
 }
 
 double ServingStats::OverheadShare() const {
@@ -68,6 +68,7 @@ ServingStats ServingMeter::Finish() const {
   stats.kv_bytes_per_token = BytesPerToken(shape).value();
   stats.weight_bytes = engine_->model().weight_bytes();
   stats.step_weight_bytes = engine_->model().step_weight_bytes();
+  stats.step_bytes = engine_->step_bytes();
   stats.peak_process_bytes = PeakProcessBytes();
   return stats;
 }
@@ -125,17 +126,18 @@ std::string ServingStatsText(const ServingStats& stats) {
     absl::StrAppend(&text, "beam search: ", Grouped(stats.beam_forks),
                     " forks\n");
   }
-  absl::StrAppend(&text, "memory: weights ", BytesText(stats.weight_bytes),
-                  ", KV cache at most ",
-                  BytesText(stats.peak_blocks * stats.block_bytes), " (",
-                  Grouped(stats.kv_bytes_per_token), " B per token), program ",
-                  BytesText(stats.program_bytes), "; peak of the process ",
-                  BytesText(stats.peak_process_bytes), ", ",
-                  Percent(Ratio(static_cast<double>(stats.peak_process_bytes),
-                                static_cast<double>(stats.PartsBytes())) -
-                              1,
-                          1),
-                  " above their sum\n", stats.card_text);
+  absl::StrAppend(
+      &text, "memory: weights ", BytesText(stats.weight_bytes),
+      ", KV cache at most ", BytesText(stats.peak_blocks * stats.block_bytes),
+      " (", Grouped(stats.kv_bytes_per_token),
+      " B per token), a step's values ", BytesText(stats.step_bytes),
+      ", program ", BytesText(stats.program_bytes), "; peak of the process ",
+      BytesText(stats.peak_process_bytes), ", ",
+      Percent(Ratio(static_cast<double>(stats.peak_process_bytes),
+                    static_cast<double>(stats.PartsBytes())) -
+                  1,
+              1),
+      " above their sum\n", stats.card_text);
   return text;
 }
 
@@ -180,6 +182,7 @@ nlohmann::ordered_json ServingStatsJson(const ServingStats& stats) {
            {{"weight_bytes", stats.weight_bytes},
             {"step_weight_bytes", stats.step_weight_bytes},
             {"cache_peak_bytes", stats.peak_blocks * stats.block_bytes},
+            {"step_bytes", stats.step_bytes},
             {"program_bytes", stats.program_bytes},
             {"parts_bytes", stats.PartsBytes()},
             {"process_peak_bytes", stats.peak_process_bytes}}}};

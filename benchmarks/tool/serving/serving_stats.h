@@ -31,13 +31,15 @@ struct ServingStats {
   uint64_t kv_bytes_per_token = 0;
   uint64_t weight_bytes = 0;
   uint64_t step_weight_bytes = 0;  // of these, read by every step
+  uint64_t step_bytes = 0;         // activations and logits of the largest step
   std::string card_text;           // OpenedBackend::Text() and Json()
   nlohmann::ordered_json card;
   uint64_t program_bytes = 0;  // of the process before the model came
   uint64_t peak_process_bytes = 0;
 
   double OutputTokensPerSecond() const;
-  // What memory should be enough: program, weights and the blocks held at once.
+  // What memory should be enough: program, weights, the blocks held at once and
+  // what the largest step computed.
   uint64_t PartsBytes() const;
   // Scheduler, manager and page tables of all that a step takes.
   double OverheadShare() const;

@@ -30,6 +30,9 @@ class LinearScratch {
  public:
   LinearScratch() = default;
 
+  // Memory of the buffers, which never shrink.
+  size_t bytes() const;
+
  private:
   friend class Linear;
   struct Worker {

@@ -109,6 +109,8 @@ class ServingEngine {
   const BatchScheduler& scheduler() const { return *scheduler_; }
   const Transformer& model() const { return *model_; }
   const EngineTimes& times() const { return times_; }
+  // Memory of activations and logits, of the largest step so far.
+  size_t step_bytes() const { return runner_.step_bytes(); }
   // Items of the last step, in its order, without what their token and draft
   // spans showed, which ended with it; valid until the next one.
   absl::Span<const WorkItem> last_items() const { return last_items_; }

@@ -33,6 +33,10 @@ class StepRunner {
 
   // Of the last step.
   const StepBatch& batch() const { return batch_; }
+  // Memory of activations and logits, of the largest step so far.
+  size_t step_bytes() const {
+    return model_->activation_bytes() + logits_.capacity() * sizeof(float);
+  }
   // Spent on slots and page tables, in all calls.
   double tables_s() const { return tables_s_; }
 

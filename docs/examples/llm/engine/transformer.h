@@ -57,6 +57,8 @@ class Transformer {
   size_t weight_bytes() const { return weight_bytes_; }
   // Of these, what a step reads whatever it computes.
   size_t step_weight_bytes() const { return step_weight_bytes_; }
+  // What the largest step so far needed besides: activations.
+  size_t activation_bytes() const;
   // Summed over all calls.
   const StageTimes& times() const { return times_; }
 
