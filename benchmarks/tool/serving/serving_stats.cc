@@ -30,7 +30,8 @@ double ServingStats::OutputTokensPerSecond() const {
 }
 
 uint64_t ServingStats::PartsBytes() const {
-  return program_bytes + weight_bytes + peak_blocks * block_bytes + step_bytes;
+  return program_bytes + weight_bytes + peak_filled_blocks * block_bytes +
+         step_bytes;
 }
 
 double ServingStats::OverheadShare() const {
@@ -48,8 +49,11 @@ ServingMeter::ServingMeter(const llm::ServingEngine* engine)
       begin_(std::chrono::steady_clock::now()) {}
 
 void ServingMeter::AfterStep() {
-  peak_blocks_ = std::max<uint64_t>(
-      peak_blocks_, engine_->cache().Stats().pools[0].held.value());
+  const PoolStats pool = engine_->cache().Stats().pools[0];
+  const auto held = uint64_t{pool.held.value()};
+  peak_blocks_ = std::max(peak_blocks_, held);
+  peak_filled_blocks_ =
+      std::max(peak_filled_blocks_, held + pool.cached.value());
 }
 
 ServingStats ServingMeter::Finish() const {
@@ -63,6 +67,7 @@ ServingStats ServingMeter::Finish() const {
   stats.cache = engine_->cache().Stats();
   const BlockShape& shape = engine_->cache().options().groups[0].shape;
   stats.peak_blocks = peak_blocks_;
+  stats.peak_filled_blocks = peak_filled_blocks_;
   stats.block_bytes = PageBytes(shape).value();
   stats.pool_blocks = engine_->cache().PoolBlocks(llm::kAllLayers).value();
   stats.kv_bytes_per_token = BytesPerToken(shape).value();
@@ -128,11 +133,11 @@ std::string ServingStatsText(const ServingStats& stats) {
   }
   absl::StrAppend(
       &text, "memory: weights ", BytesText(stats.weight_bytes),
-      ", KV cache at most ", BytesText(stats.peak_blocks * stats.block_bytes),
-      " (", Grouped(stats.kv_bytes_per_token),
-      " B per token), a step's values ", BytesText(stats.step_bytes),
-      ", program ", BytesText(stats.program_bytes), "; peak of the process ",
-      BytesText(stats.peak_process_bytes), ", ",
+      ", KV cache at most ",
+      BytesText(stats.peak_filled_blocks * stats.block_bytes), " (",
+      Grouped(stats.kv_bytes_per_token), " B per token), a step's values ",
+      BytesText(stats.step_bytes), ", program ", BytesText(stats.program_bytes),
+      "; peak of the process ", BytesText(stats.peak_process_bytes), ", ",
       Percent(Ratio(static_cast<double>(stats.peak_process_bytes),
                     static_cast<double>(stats.PartsBytes())) -
                   1,
@@ -164,6 +169,7 @@ nlohmann::ordered_json ServingStatsJson(const ServingStats& stats) {
             {"hit_tokens", stats.cache.hit_tokens},
             {"pool_blocks", stats.pool_blocks},
             {"peak_blocks", stats.peak_blocks},
+            {"peak_filled_blocks", stats.peak_filled_blocks},
             {"block_bytes", stats.block_bytes},
             {"blocks_evicted", stats.cache.blocks_evicted},
             {"blocks_copied", stats.cache.blocks_copied},
@@ -181,7 +187,7 @@ nlohmann::ordered_json ServingStatsJson(const ServingStats& stats) {
           {"memory",
            {{"weight_bytes", stats.weight_bytes},
             {"step_weight_bytes", stats.step_weight_bytes},
-            {"cache_peak_bytes", stats.peak_blocks * stats.block_bytes},
+            {"cache_peak_bytes", stats.peak_filled_blocks * stats.block_bytes},
             {"step_bytes", stats.step_bytes},
             {"program_bytes", stats.program_bytes},
             {"parts_bytes", stats.PartsBytes()},

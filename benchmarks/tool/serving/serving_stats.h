@@ -26,6 +26,8 @@ struct ServingStats {
   CacheStats cache;
   uint64_t beam_forks = 0;   // sequences that beam search forked
   uint64_t peak_blocks = 0;  // held at once
+  // The same with those kept for later prompts.
+  uint64_t peak_filled_blocks = 0;
   uint64_t block_bytes = 0;
   uint64_t pool_blocks = 0;
   uint64_t kv_bytes_per_token = 0;
@@ -38,8 +40,8 @@ struct ServingStats {
   uint64_t peak_process_bytes = 0;
 
   double OutputTokensPerSecond() const;
-  // What memory should be enough: program, weights, the blocks held at once and
-  // what the largest step computed.
+  // What memory should be enough: program, weights, the blocks filled at once
+  // and what the largest step computed.
   uint64_t PartsBytes() const;
   // Scheduler, manager and page tables of all that a step takes.
   double OverheadShare() const;
@@ -61,6 +63,7 @@ class ServingMeter {
   const llm::StageTimes forward_before_;
   const std::chrono::steady_clock::time_point begin_;
   uint64_t peak_blocks_ = 0;
+  uint64_t peak_filled_blocks_ = 0;
 };
 
 std::string ServingStatsText(const ServingStats& stats);
