@@ -57,6 +57,14 @@ inline std::vector<TokenId> Prompt(int32_t text, uint32_t n) {
   return tokens;
 }
 
+inline void ExpectInvariants(const KvCacheManager& manager,
+                             const BatchScheduler& batch_scheduler) {
+  const absl::Status cache = manager.CheckInvariants();
+  EXPECT_TRUE(cache.ok()) << cache;
+  const absl::Status scheduler = batch_scheduler.CheckInvariants();
+  EXPECT_TRUE(scheduler.ok()) << scheduler;
+}
+
 class SchedulerRig {
  public:
   SchedulerRig(const KvCacheOptions& cache_options,
@@ -117,12 +125,7 @@ class SchedulerRig {
     for (int i = 0; i < n; ++i) Step();
   }
 
-  void Check() {
-    const absl::Status cache = cache_->CheckInvariants();
-    EXPECT_TRUE(cache.ok()) << cache;
-    const absl::Status scheduler = scheduler_->CheckInvariants();
-    EXPECT_TRUE(scheduler.ok()) << scheduler;
-  }
+  void Check() { ExpectInvariants(*cache_, *scheduler_); }
 
   // Runs until nothing is left and takes all results, each of which must be
   // complete and right.

@@ -99,12 +99,7 @@ class SwapRig {
       Check();
     }
   }
-  void Check() {
-    const absl::Status cache = cache_->CheckInvariants();
-    EXPECT_TRUE(cache.ok()) << cache;
-    const absl::Status scheduler = scheduler_->CheckInvariants();
-    EXPECT_TRUE(scheduler.ok()) << scheduler;
-  }
+  void Check() { ExpectInvariants(*cache_, *scheduler_); }
   // Steps and moves until nothing is left; ids in the order of finishing.
   std::vector<FinishedRequest> RunToEnd() {
     std::vector<FinishedRequest> finished;

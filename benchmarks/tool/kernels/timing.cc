@@ -35,6 +35,13 @@ Timing TimeOf(const std::function<void()>& work) {
   return timing;
 }
 
+double Median(std::vector<double> values) {
+  PAGED_KV_CHECK(!values.empty());
+  std::sort(values.begin(), values.end());
+  const size_t last = values.size() - 1;
+  return 0.5 * (values[last / 2] + values[(last + 1) / 2]);
+}
+
 std::vector<double> QuietTimings::Quiet() const {
   std::vector<double> quiet;
   for (const Timing& timing : timings_) {
@@ -67,10 +74,6 @@ double QuietTimings::Quantile(double q) const {
   const std::vector<double> sorted = Counted();
   PAGED_KV_CHECK(!sorted.empty());
   const double place = q * static_cast<double>(sorted.size() - 1);
-  if (q == 0.5) {
-    return 0.5 * (sorted[static_cast<size_t>(std::floor(place))] +
-                  sorted[static_cast<size_t>(std::ceil(place))]);
-  }
   return sorted[static_cast<size_t>(std::lround(place))];
 }
 

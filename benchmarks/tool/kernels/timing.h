@@ -19,6 +19,9 @@ struct Timing {
 };
 Timing TimeOf(const std::function<void()>& work);
 
+// The middle one, the mean of two if it is between them. REQUIRES: not empty.
+double Median(std::vector<double> values);
+
 // Repeated timings of one piece of work by some threads.
 //
 // A repetition in which they ran less than 97 % of the time was disturbed by
@@ -36,13 +39,13 @@ class QuietTimings {
   bool disturbed() const;
   // Seconds; of those that count. REQUIRES: total() > 0.
   double Min() const { return Quantile(0); }
-  double Median() const { return Quantile(0.5); }
+  double Median() const { return tool::Median(Counted()); }
   double P90() const { return Quantile(0.9); }
 
  private:
   std::vector<double> Quiet() const;
   std::vector<double> Counted() const;  // sorted wall seconds
-  // The nearest of the values; the mean of two for a median between them.
+  // The nearest of the values.
   double Quantile(double q) const;
 
   size_t threads_;

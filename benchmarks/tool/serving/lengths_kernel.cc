@@ -20,13 +20,6 @@ namespace {
 constexpr uint64_t kBytes = uint64_t{1} << 30;
 constexpr uint64_t kMostTurns = 256;
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  if (values.size() % 2 == 1) return values[half];
-  return (values[half - 1] + values[half]) / 2;
-}
-
 }  // namespace
 
 KernelTurns::KernelTurns(KvBatch batch, uint32_t turn_layers,

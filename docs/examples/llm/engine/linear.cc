@@ -84,6 +84,15 @@ std::vector<std::byte> CopyRows(absl::Span<const Matrix> matrices,
 
 }  // namespace
 
+size_t LinearScratch::bytes() const {
+  size_t sum =
+      bf16.capacity() * sizeof(uint16_t) + f32.capacity() * sizeof(float);
+  for (const Worker& worker : workers) {
+    sum += worker.y.capacity() * sizeof(float) + worker.onednn.capacity();
+  }
+  return sum;
+}
+
 // x as the products take it, in blocks of Impl::block_rows rows.
 struct BlockedRows {
   const std::byte* blocks = nullptr;
@@ -201,14 +210,6 @@ absl::StatusOr<Linear> Linear::Create(absl::Span<const Matrix> matrices,
 
 uint32_t Linear::inputs() const { return impl_->inputs; }
 uint32_t Linear::outputs() const { return impl_->outputs; }
-size_t LinearScratch::bytes() const {
-  size_t sum =
-      bf16.capacity() * sizeof(uint16_t) + f32.capacity() * sizeof(float);
-  for (const Worker& worker : workers) {
-    sum += worker.y.capacity() * sizeof(float) + worker.onednn.capacity();
-  }
-  return sum;
-}
 
 size_t Linear::bytes() const {
   return impl_->weight_bytes + impl_->bias.size() * sizeof(float);
