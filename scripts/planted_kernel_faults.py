@@ -132,6 +132,13 @@ FAULTS = [
         ("decode_back.h",
          "tile.first ? FloatOfBits(kNegativeInfinityBits) : *maximum",
          "*maximum")]),
+    ("scale", "a larger maximum hides a NaN", [
+        ("kernel_arithmetic.h",
+         "if (exponent == static_cast<int>(kNoExponent)) return value;",
+         "if (exponent == static_cast<int>(kNoExponent) && shift > -128.0f) "
+         "return value;")]),
+    ("scale", "a tile of nothing but -infinity is NaN", [
+        ("decode_back.h", "none ? 0.0f : after", "after")]),
     ("scale", "log-sum-exp without the maximum", [
         ("decode_back.h", "command.maximum[head] + Log2(command.sum[head])",
          "Log2(command.sum[head])")]),

@@ -143,9 +143,12 @@ static void WeighHead(const TileFactors& factors, const float score[kTileSlots],
       tile.first ? FloatOfBits(kNegativeInfinityBits) : *maximum;
   const float rounded = RoundUp(tile_maximum);
   const float after = rounded > before ? rounded : before;
+  // A score of -infinity weighs nothing, also where there is no other yet.
+  const bool none = BitsOfFloat(after) == kNegativeInfinityBits;
+  const float base = none ? 0.0f : after;
   for (uint32_t t = 0; t < kTileSlots; ++t) {
     const bool inside = t >= tile.begin && t < tile.end;
-    const float power = inside ? scaled[t] - after : -64.0f;
+    const float power = inside ? scaled[t] - base : -64.0f;
     weight[t] = Exp2(power);
   }
   *shift = before - after;

@@ -39,7 +39,8 @@ enum class KernelError : uint32_t {
   kTooManyItems = 2,  // num_items > max_items; detail: num_items
   kBadGeometry = 3,   // element, head_dim, group_heads or block_tokens;
                       // detail: the value
-  kZeroLength = 4,    // no token, slice, beat or table step; detail: 0
+  kZeroLength = 4,    // no token, slice, beat or table step; detail: 0. RTL
+                      // kernels also: no item. The others have then done all
   kTableRange = 5,    // beyond table_entries; detail: the last entry asked for
   kPageIndex = 6,     // page index >= the number of pages; detail: the index
   kSliceRange = 7,    // a slice beyond its page; detail: its end in beats.

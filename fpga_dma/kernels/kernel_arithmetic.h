@@ -82,18 +82,19 @@ inline float KvScale(uint32_t bits) {
 
 // value * 2^shift for an integer `shift` <= 0, exactly, or 0 below 2^-102 and
 // for a `shift` of -infinity or NaN (there was no finite maximum before).
-// An adder for exponents, where a multiplier would be wasted.
+// Infinities and NaN stay what they are, whatever the `shift`: a later tile must
+// not hide them. An adder for exponents, where a multiplier would be wasted.
 inline float ScaleDown(float value, float shift) {
 #pragma HLS inline
-  if (!(shift > -128.0f)) return 0.0f;
   const uint32_t bits = BitsOfFloat(value);
   const int exponent = static_cast<int>(ExponentField(bits));
+  if (exponent == static_cast<int>(kNoExponent)) return value;
+  if (!(shift > -128.0f)) return 0.0f;
   const int scaled = exponent + static_cast<int>(shift);
   const uint32_t moved =
       (bits & 0x807FFFFFu) | (static_cast<uint32_t>(scaled & 0xFF) << 23);
   const bool small = scaled < static_cast<int>(kExponentBias) - 102;
-  const bool finite = exponent != static_cast<int>(kNoExponent);
-  return FloatOfBits(!finite ? bits : small ? 0 : moved);
+  return FloatOfBits(small ? 0 : moved);
 }
 
 // The smallest integer that is not below `value`.

@@ -24,8 +24,8 @@ float Read(float element) { return ZeroBelow(element, -55); }
 float ReadScale(float scale) { return ZeroBelow(scale, -60); }
 
 float Shifted(float value, float shift) {
-  if (!(shift > -128.0f)) return 0.0f;
   if (!std::isfinite(value)) return value;
+  if (!(shift > -128.0f)) return 0.0f;
   return ZeroBelow(std::ldexp(value, static_cast<int>(shift)), -102);
 }
 
@@ -108,7 +108,8 @@ class HeadModel {
     maximum_ = std::max(before, std::ceil(tile_maximum));
     std::vector<float> weight(16, 0.0f);
     for (uint32_t position = begin; position < end; ++position) {
-      weight[position % 16] = Exp2(score[position % 16] - maximum_);
+      const float s = score[position % 16];
+      weight[position % 16] = s == -kInfinity ? 0.0f : Exp2(s - maximum_);
     }
     const float shift = before - maximum_;
     sum_ = Shifted(sum_, shift) + TreeSum(weight);

@@ -63,10 +63,10 @@ TEST(KernelArithmeticTest, ScaleDownIsExactOr0) {
     const float value = FloatOfBits(static_cast<uint32_t>(random()));
     const float shift = -static_cast<float>(random() % 140);
     const float scaled = ScaleDown(value, shift);
-    if (shift <= -128.0f) {
-      ASSERT_EQ(BitsOfFloat(scaled), 0u);
-    } else if (!std::isfinite(value)) {
+    if (!std::isfinite(value)) {
       ASSERT_EQ(BitsOfFloat(scaled), BitsOfFloat(value));
+    } else if (shift <= -128.0f) {
+      ASSERT_EQ(BitsOfFloat(scaled), 0u);
     } else {
       const float exact = std::ldexp(value, static_cast<int>(shift));
       const bool small = std::fabs(exact) < std::ldexp(1.0f, -102);
@@ -76,6 +76,12 @@ TEST(KernelArithmeticTest, ScaleDownIsExactOr0) {
   }
   EXPECT_EQ(ScaleDown(1.0f, -kInfinity), 0.0f);
   EXPECT_EQ(ScaleDown(1.0f, kNan), 0.0f);
+  for (const float shift : {0.0f, -1.0f, -127.0f, -128.0f, -200.0f, -kInfinity,
+                            kNan}) {
+    EXPECT_TRUE(std::isnan(ScaleDown(kNan, shift))) << shift;
+    EXPECT_EQ(ScaleDown(kInfinity, shift), kInfinity) << shift;
+    EXPECT_EQ(ScaleDown(-kInfinity, shift), -kInfinity) << shift;
+  }
 }
 
 TEST(KernelArithmeticTest, RoundUpIsCeil) {
