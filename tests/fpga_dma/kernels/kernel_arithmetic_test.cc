@@ -76,8 +76,8 @@ TEST(KernelArithmeticTest, ScaleDownIsExactOr0) {
   }
   EXPECT_EQ(ScaleDown(1.0f, -kInfinity), 0.0f);
   EXPECT_EQ(ScaleDown(1.0f, kNan), 0.0f);
-  for (const float shift : {0.0f, -1.0f, -127.0f, -128.0f, -200.0f, -kInfinity,
-                            kNan}) {
+  for (const float shift :
+       {0.0f, -1.0f, -127.0f, -128.0f, -200.0f, -kInfinity, kNan}) {
     EXPECT_TRUE(std::isnan(ScaleDown(kNan, shift))) << shift;
     EXPECT_EQ(ScaleDown(kInfinity, shift), kInfinity) << shift;
     EXPECT_EQ(ScaleDown(-kInfinity, shift), -kInfinity) << shift;
