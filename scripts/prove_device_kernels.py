@@ -34,7 +34,8 @@ SMOKE = "^(kernels|stream|rtl|rtl_engine)_|^xrt_xrt_(kernels|rtl_engine)_test$"
 # Programs of tests that this script names.
 PROGRAMS = [
     "kernels_decode_errors_test", "kernels_decode_kernel_property_test",
-    "kernels_decode_random_items_test", "kernels_kernel_registry_test",
+    "kernels_decode_not_finite_test", "kernels_decode_random_items_test",
+    "kernels_kernel_registry_test",
     "kernels_move_kernels_errors_test",
     "stream_kv_store_test", "rtl_kv_gather_any_launch_property_test",
     "rtl_kv_gather_errors_test", "rtl_kv_gather_property_test",
@@ -302,6 +303,9 @@ STEPS = [
         "co-simulation: RTL in the emulated card, also through XRT",
         ["rtl_engine_rtl_gather_test", "rtl_engine_rtl_kernels_property_test",
          "xrt_xrt_rtl_engine_test"], bench)),
+    Step("not finite", lambda bench: passing(
+        "HLS: a NaN or infinity shows, whatever tile it is in",
+        ["kernels_decode_not_finite_test"], bench)),
     Step("bad input", lambda bench: passing(
         "bad input: a sticky code, in HLS, RTL and through XRT",
         ["kernels_decode_errors_test", "kernels_decode_random_items_test",
