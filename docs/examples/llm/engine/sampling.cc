@@ -8,7 +8,7 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
-#include "paged_kv/check.h"
+#include "docs/examples/llm/engine/vector_ops.h"
 
 namespace paged_kv::llm {
 namespace {
@@ -49,9 +49,7 @@ absl::Status Validate(const SamplingOptions& options) {
 }
 
 TokenId MostLikely(absl::Span<const float> logits) {
-  PAGED_KV_CHECK(!logits.empty());
-  return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) -
-                              logits.begin());
+  return static_cast<TokenId>(IndexOfLargest(logits));
 }
 
 void Sampler::KeepMostLikely(uint32_t top_k) {

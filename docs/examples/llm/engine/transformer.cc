@@ -237,7 +237,7 @@ absl::Status Transformer::AttentionPart(uint32_t layer,
   weights.attention_output.Run(attended_, absl::MakeSpan(delta_), scratch_,
                                *parallel_);
   clock.Charge(&StageTimes::linear_s);
-  AddTo(absl::MakeSpan(x_), delta_);
+  AddTo(absl::MakeSpan(x_), delta_, *parallel_);
   clock.Charge(&StageTimes::other_s);
   return absl::OkStatus();
 }
@@ -257,7 +257,7 @@ void Transformer::FeedForward(const TransformerLayer& layer,
   clock.Charge(&StageTimes::other_s);
   layer.down.Run(activated_, absl::MakeSpan(delta_), scratch_, *parallel_);
   clock.Charge(&StageTimes::linear_s);
-  AddTo(absl::MakeSpan(x_), delta_);
+  AddTo(absl::MakeSpan(x_), delta_, *parallel_);
   clock.Charge(&StageTimes::other_s);
 }
 

@@ -1,7 +1,8 @@
 // Copyright 2026 The PagedKV Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a transformer does to single rows between its products.
+// What a transformer does to single rows between its products. A row's result
+// does not depend on the rows beside it.
 
 #ifndef PAGED_KV_DOCS_EXAMPLES_LLM_ENGINE_VECTOR_OPS_H_
 #define PAGED_KV_DOCS_EXAMPLES_LLM_ENGINE_VECTOR_OPS_H_
@@ -27,7 +28,12 @@ void SwiGlu(absl::Span<const float> gate_up,  // [rows, 2, n]
             attention::ParallelFor& parallel);
 
 // x += y.
-void AddTo(absl::Span<float> x, absl::Span<const float> y);
+void AddTo(absl::Span<float> x, absl::Span<const float> y,
+           attention::ParallelFor& parallel);
+
+// The index of the largest value, the first of equals; of values that are not
+// numbers any index. REQUIRES: values is not empty.
+size_t IndexOfLargest(absl::Span<const float> values);
 
 }  // namespace paged_kv::llm
 

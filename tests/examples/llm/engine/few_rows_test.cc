@@ -16,25 +16,13 @@
 #include "gtest/gtest.h"
 #include "hwy/aligned_allocator.h"
 #include "hwy/targets.h"
+#include "tests/examples/llm/engine/support/scoped_target.h"
 #include "tests/paged_kv/test_seed.h"
 
 namespace paged_kv::llm {
 namespace {
 
 constexpr uint32_t kInputs[] = {1, 2, 7, 63, 64, 65, 576, 1536};
-
-// Makes the kernels use one of Highway's targets, as long as it lives.
-class ScopedTarget {
- public:
-  explicit ScopedTarget(int64_t target) { Use(target); }
-  ~ScopedTarget() { Use(0); }
-
- private:
-  static void Use(int64_t target) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-};
 
 bool Fuses(int64_t target) {
 #if HWY_ARCH_X86
