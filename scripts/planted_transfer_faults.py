@@ -24,7 +24,8 @@ CARD_TESTS = [
     "fpga_dma_transfer_queue_simulation_test",
     "fpga_dma_fault_suite_simulation_test",
 ]
-DECODE_TESTS = ["fpga_dma_card_decode_test"]
+DECODE_TESTS = ["fpga_dma_card_decode_test",
+                "fpga_dma_card_decode_status_test"]
 TIER_TESTS = [
     "paged_kv_device_tier_test",
     "paged_kv_device_tier_cases_test",

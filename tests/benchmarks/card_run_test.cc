@@ -3,6 +3,7 @@
 
 #include "benchmarks/tool/card/card_run.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -164,6 +165,26 @@ TEST(CardCommandTest, RefusesWhatTheKernelDoesNotTake) {
   const Invocation mode = Invoke({"card", "--mode=fast"});
   EXPECT_EQ(mode.code, kExitBadInput);
   EXPECT_NE(mode.err.find("hybrid"), std::string::npos) << mode.err;
+}
+
+TEST(CardCommandTest, RefusesTwoRunsAtOnce) {
+  const std::vector<std::string> runs = {"--info",  "--calibrate=never.json",
+                                         "--link",  "--churn",
+                                         "--sweep", "--compare"};
+  for (const std::string& one : runs) {
+    for (const std::string& other : runs) {
+      if (one == other) continue;
+      const Invocation both = Invoke({"card", one.c_str(), other.c_str()});
+      EXPECT_EQ(both.code, kExitBadInput) << one << " " << other;
+      EXPECT_EQ(both.out, "");
+      for (const std::string& flag : {one, other}) {
+        EXPECT_NE(both.err.find(flag.substr(0, flag.find('='))),
+                  std::string::npos)
+            << both.err;
+      }
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists("never.json"));
 }
 
 }  // namespace

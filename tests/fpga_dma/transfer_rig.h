@@ -83,6 +83,7 @@ struct RigOptions {
   double max_slowdown = 1;
   uint64_t seed = 1;
   FaultPlanOptions faults;
+  absl::Span<const KernelSpec> kernels = Kernels();  // outlive the rig
   OperationLimits limits;
   TransferQueueOptions queue;
 };
@@ -96,7 +97,7 @@ class TransferRig {
     SimulatedDeviceOptions device;
     device.board = RigBoard(options.stripes * options.splits, options.channels);
     if (options.scatter) {
-      device.kernels = Kernels();
+      device.kernels = options.kernels;
     } else {
       device.board.compute_units.clear();
     }

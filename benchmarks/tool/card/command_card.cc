@@ -3,9 +3,12 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "benchmarks/tool/card/calibration.h"
 #include "benchmarks/tool/card/card_case.h"
 #include "benchmarks/tool/card/card_churn.h"
@@ -125,6 +128,7 @@ class CardCommand : public Command {
   }
 
   absl::StatusOr<int> Run(ToolStreams& streams) override {
+    PAGED_KV_RETURN_IF_ERROR(CheckOneTask());
     if (info_) {
       streams.out << DescribeCards();
       return kExitOk;
@@ -163,6 +167,23 @@ class CardCommand : public Command {
   }
 
  private:
+  absl::Status CheckOneTask() const {
+    std::vector<std::string> given;
+    const auto add = [&](const char* flag, bool is_given) {
+      if (is_given) given.push_back(flag);
+    };
+    add("--info", info_);
+    add("--calibrate", !calibration_path_.empty());
+    add("--link", link_run_);
+    add("--churn", churn_run_);
+    add("--sweep", sweep_run_);
+    add("--compare", compare_);
+    if (given.size() < 2) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(absl::StrJoin(given, " and "),
+                     ": give one of them at a time; each is a run of its own"));
+  }
+
   void CompleteCase() {
     options_.seed = common_.seed;
     case_.seed = common_.seed;
