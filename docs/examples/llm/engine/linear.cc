@@ -15,6 +15,7 @@
 #include "docs/examples/llm/engine/onednn_matmul.h"
 #include "docs/examples/llm/engine/packed_memory.h"
 #include "docs/examples/llm/engine/split_bf16.h"
+#include "docs/examples/llm/engine/tile_groups.h"
 #include "docs/examples/llm/engine/tile_rows.h"
 #include "docs/examples/llm/engine/weight_slice.h"
 #include "paged_kv/check.h"
@@ -31,7 +32,7 @@ absl::Status CheckMatrices(absl::Span<const Matrix> matrices,
                            const std::vector<float>& bias,
                            const LinearOptions& options) {
   if (matrices.empty()) return absl::InvalidArgumentError("no matrix");
-  if (options.activation_parts < 1 || options.activation_parts > 3) {
+  if (options.activation_parts < 1 || options.activation_parts > kMaxParts) {
     return absl::InvalidArgumentError(absl::StrCat(
         "activation_parts is ", options.activation_parts, ", not 1 to 3"));
   }
@@ -257,17 +258,10 @@ BlockedRows Linear::Impl::Block(absl::Span<const float> x, size_t rows,
 // products: [parts, rows, stride].
 void Linear::Impl::Finish(uint32_t first, size_t count, const float* products,
                           size_t stride, size_t rows, float* y) const {
+  const float* const add = bias.empty() ? nullptr : bias.data() + first;
   for (size_t row = 0; row < rows; ++row) {
-    float* target = y + row * outputs + first;
-    const float* source = products + row * stride;
-    std::copy_n(source, count, target);
-    for (uint32_t part = 1; part < parts; ++part) {
-      const float* more = source + part * rows * stride;
-      for (size_t i = 0; i < count; ++i) target[i] += more[i];
-    }
-    if (bias.empty()) continue;
-    const float* add = bias.data() + first;
-    for (size_t i = 0; i < count; ++i) target[i] += add[i];
+    JoinParts(products + row * stride, rows * stride, parts, add,
+              absl::MakeSpan(y + row * outputs + first, count));
   }
 }
 
@@ -312,29 +306,19 @@ void Linear::Impl::RunFew(absl::Span<const float> x, size_t rows, float* y,
 void Linear::Impl::RunTiles(absl::Span<const float> x, size_t rows, float* y,
                             LinearScratch& scratch,
                             attention::ParallelFor& parallel) const {
-  const size_t stride = PaddedInputs(inputs);
-  const size_t group = kMaxTileRows / parts;
-  const auto rows_of = [&](size_t first) {
-    return std::min(group, rows - first);
-  };
-  scratch.bf16.assign(rows * parts * stride, 0);
-  for (size_t row = 0; row < rows; ++row) {
-    const size_t first = row / group * group;
-    SplitIntoBf16(x.subspan(row * inputs, inputs), parts,
-                  rows_of(first) * stride,
-                  scratch.bf16.data() + (first * parts + row - first) * stride);
-  }
+  const TileGroups groups = {rows, inputs, parts};
+  scratch.bf16.resize(std::max(scratch.bf16.size(), groups.size()));
+  SplitIntoGroups(groups, x, scratch.bf16.data(), parallel);
   const std::byte* const end = packed.get() + weight_bytes;
   parallel.Run(output_blocks.size(), [&](size_t i, size_t) {
     const OutputBlock& block = output_blocks[i];
-    float products[kMaxTileRows * kOutputBlock];
-    for (size_t first = 0; first < rows; first += group) {
-      const size_t count = rows_of(first);
-      MultiplyTileRows({inputs, static_cast<uint32_t>(count * parts),
-                        scratch.bf16.data() + first * parts * stride},
-                       block.weights, end, products);
-      Finish(block.first, block.outputs, products, kOutputBlock, count,
-             y + first * outputs);
+    alignas(64) float products[kMaxTileRows * kOutputBlock];
+    for (size_t group = 0; group < groups.groups(); ++group) {
+      MultiplyTileRows(
+          {groups.Layout(group), scratch.bf16.data() + groups.Offset(group)},
+          block.weights, end, products);
+      Finish(block.first, block.outputs, products, kOutputBlock,
+             groups.Rows(group), y + groups.First(group) * outputs);
     }
   });
 }

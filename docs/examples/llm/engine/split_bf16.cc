@@ -3,74 +3,178 @@
 
 #include "docs/examples/llm/engine/split_bf16.h"
 
+// Vectors whose size is not known at compile time may not divide a tile's row.
+#define HWY_DISABLED_TARGETS \
+  (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "docs/examples/llm/engine/split_bf16.cc"
+#include "hwy/foreach_target.h"  // before highway.h
+#include "hwy/highway.h"
+
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
+
+#include "paged_kv/check.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paged_kv::llm {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using U32 = hn::RebindToUnsigned<F32>;
+using U16 = hn::Rebind<uint16_t, F32>;
+
+constexpr size_t kLanes = HWY_LANES(float);
+constexpr size_t kTileValues = 32;
+static_assert(kTileValues % kLanes == 0);
+
+// To nearest, ties away from zero: which way ties go does not matter where the
+// rest follows. (The NaNs that arithmetic makes have a clear low half and stay
+// NaNs.)
+HWY_INLINE hn::Vec<U32> RoundedBits(hn::Vec<F32> value) {
+  const U32 d;
+  return hn::And(hn::Add(hn::BitCast(d, value), hn::Set(d, 0x8000u)),
+                 hn::Set(d, 0xFFFF0000u));
+}
+
+HWY_INLINE void StoreBits(hn::Vec<U32> bits, uint16_t* out) {
+  const U16 d;
+  hn::StoreU(hn::TruncateTo(d, hn::ShiftRight<16>(bits)), d, out);
+}
+
+HWY_INLINE void StoreBits(hn::Vec<U32> bits, float* out) {
+  const F32 d;
+  hn::StoreU(hn::BitCast(d, bits), d, out);
+}
+
+// The parts of a vector; calls store(part, bits).
+template <class Store>
+HWY_INLINE void SplitVector(hn::Vec<F32> rest, size_t parts,
+                            const Store& store) {
+  const F32 d;
+  for (size_t part = 0; part < parts; ++part) {
+    const hn::Vec<U32> bits = RoundedBits(rest);
+    store(part, bits);
+    rest = hn::Sub(rest, hn::BitCast(d, bits));
+  }
+}
+
+template <typename T>
+HWY_INLINE void SplitRow(const float* values, size_t n, size_t parts,
+                         size_t stride, T* out) {
+  const F32 d;
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    SplitVector(hn::LoadU(d, values + i), parts,
+                [&](size_t part, hn::Vec<U32> bits)
+                    HWY_ATTR { StoreBits(bits, out + part * stride + i); });
+  }
+  if (i == n) return;
+  HWY_ALIGN float last[kLanes] = {};
+  std::copy(values + i, values + n, last);
+  SplitVector(hn::Load(d, last), parts,
+              [&](size_t part, hn::Vec<U32> bits) HWY_ATTR {
+                T stored[kLanes];
+                StoreBits(bits, stored);
+                std::copy_n(stored, n - i, out + part * stride + i);
+              });
+}
+
+void SplitToU16(const float* values, size_t n, size_t parts, size_t stride,
+                uint16_t* out) {
+  SplitRow(values, n, parts, stride, out);
+}
+
+void SplitToF32(const float* values, size_t n, size_t parts, size_t stride,
+                float* out) {
+  SplitRow(values, n, parts, stride, out);
+}
+
+void SplitToTiles(const float* values, size_t n, size_t parts,
+                  uint16_t* const* rows, size_t stride) {
+  const F32 d;
+  HWY_ALIGN float last[kTileValues] = {};
+  for (size_t first = 0; first < n; first += kTileValues) {
+    const float* source = values + first;
+    if (first + kTileValues > n) {
+      std::copy(source, values + n, last);
+      source = last;
+    }
+    const size_t offset = first / kTileValues * stride;
+    for (size_t i = 0; i < kTileValues; i += kLanes) {
+      SplitVector(hn::LoadU(d, source + i), parts,
+                  [&](size_t part, hn::Vec<U32> bits)
+                      HWY_ATTR { StoreBits(bits, rows[part] + offset + i); });
+    }
+  }
+}
+
+void Join(const float* products, size_t stride, size_t parts, const float* bias,
+          size_t n, float* y) {
+  const F32 d;
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    auto sum = hn::LoadU(d, products + i);
+    for (size_t part = 1; part < parts; ++part) {
+      sum = hn::Add(sum, hn::LoadU(d, products + part * stride + i));
+    }
+    if (bias != nullptr) sum = hn::Add(sum, hn::LoadU(d, bias + i));
+    hn::StoreU(sum, d, y + i);
+  }
+  for (; i < n; ++i) {
+    float sum = products[i];
+    for (size_t part = 1; part < parts; ++part) {
+      sum += products[part * stride + i];
+    }
+    y[i] = bias != nullptr ? sum + bias[i] : sum;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace paged_kv::llm
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 
 namespace paged_kv::llm {
 namespace {
 
-uint32_t BitsOf(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-
-float FloatOf(uint32_t bits) {
-  float value = 0;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-// To nearest, ties away from zero: which way ties go does not matter where the
-// rest follows, and without a test for NaN the loop stays a vector's. (The NaNs
-// that arithmetic makes have a clear low half and stay NaNs.)
-uint32_t RoundedBits(float value) {
-  return (BitsOf(value) + 0x8000u) & 0xFFFF0000u;
-}
-
-uint16_t Stored(uint32_t bits, uint16_t) {
-  return static_cast<uint16_t>(bits >> 16);
-}
-
-float Stored(uint32_t bits, float) { return FloatOf(bits); }
-
-// Some values at a time and the parts outside, so that the loop inside is a
-// vector's.
-template <typename T>
-void Split(absl::Span<const float> values, uint32_t parts, size_t stride,
-           T* out) {
-  constexpr size_t kValues = 64;
-  float rest[kValues];
-  for (size_t first = 0; first < values.size(); first += kValues) {
-    const size_t n = std::min(kValues, values.size() - first);
-    std::copy_n(values.data() + first, n, rest);
-    for (uint32_t part = 0; part < parts; ++part) {
-      T* const target = out + part * stride + first;
-      for (size_t i = 0; i < n; ++i) {
-        const uint32_t bits = RoundedBits(rest[i]);
-        target[i] = Stored(bits, T{});
-        rest[i] -= FloatOf(bits);
-      }
-    }
-  }
-}
+HWY_EXPORT(SplitToU16);
+HWY_EXPORT(SplitToF32);
+HWY_EXPORT(SplitToTiles);
+HWY_EXPORT(Join);
 
 }  // namespace
 
 void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
                    uint16_t* out) {
-  Split(values, parts, values.size(), out);
-}
-
-void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
-                   size_t stride, uint16_t* out) {
-  Split(values, parts, stride, out);
+  PAGED_KV_CHECK(parts >= 1 && parts <= kMaxParts);
+  HWY_DYNAMIC_DISPATCH(SplitToU16)
+  (values.data(), values.size(), parts, values.size(), out);
 }
 
 void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
                    size_t stride, float* out) {
-  Split(values, parts, stride, out);
+  PAGED_KV_CHECK(parts >= 1 && parts <= kMaxParts);
+  HWY_DYNAMIC_DISPATCH(SplitToF32)
+  (values.data(), values.size(), parts, stride, out);
+}
+
+void SplitIntoTiles(absl::Span<const float> values,
+                    absl::Span<uint16_t* const> rows, size_t stride) {
+  PAGED_KV_CHECK(!rows.empty() && rows.size() <= kMaxParts);
+  HWY_DYNAMIC_DISPATCH(SplitToTiles)
+  (values.data(), values.size(), rows.size(), rows.data(), stride);
+}
+
+void JoinParts(const float* products, size_t stride, uint32_t parts,
+               const float* bias, absl::Span<float> y) {
+  PAGED_KV_CHECK(parts >= 1 && parts <= kMaxParts);
+  HWY_DYNAMIC_DISPATCH(Join)
+  (products, stride, parts, bias, y.size(), y.data());
 }
 
 }  // namespace paged_kv::llm
+
+#endif  // HWY_ONCE

@@ -27,10 +27,10 @@ namespace {
 
 #define PAGED_KV_TILES __attribute__((target("amx-tile,amx-bf16")))
 
-constexpr size_t kTileRows = 16;
-constexpr size_t kTileRowBytes = 64;
+constexpr size_t kTileRows = TileLayout::kRows;
+constexpr size_t kTileRowBytes = TileLayout::kValues * sizeof(uint16_t);
+constexpr size_t kTileValues = TileLayout::kRows * TileLayout::kValues;
 // A step of the sum: 16 pairs of inputs for all outputs of a block.
-constexpr size_t kStepInputs = 32;
 constexpr size_t kPairBytes = size_t{4} * kOutputBlock;
 constexpr size_t kStepBytes = kTileRows * kPairBytes;
 // How far ahead of its use a weight is asked for.
@@ -58,7 +58,7 @@ inline void PrefetchQuarter(const char* step, size_t quarter, const char* end) {
 }
 
 // Up to 16 rows: sums of the block's four tiles of columns in tiles 0 to 3.
-PAGED_KV_TILES void MultiplyOne(const uint16_t* x, size_t stride, size_t steps,
+PAGED_KV_TILES void MultiplyOne(const uint16_t* x, size_t steps,
                                 const char* weights, const char* end,
                                 float* y) {
   _tile_zero(0);
@@ -66,7 +66,7 @@ PAGED_KV_TILES void MultiplyOne(const uint16_t* x, size_t stride, size_t steps,
   _tile_zero(2);
   _tile_zero(3);
   for (size_t step = 0; step < steps; ++step) {
-    _tile_loadd(4, x, stride);
+    _tile_loadd(4, x, kTileRowBytes);
     PrefetchQuarter(weights, 0, end);
     _tile_loadd(6, weights, kPairBytes);
     _tile_dpbf16ps(0, 4, 6);
@@ -79,7 +79,7 @@ PAGED_KV_TILES void MultiplyOne(const uint16_t* x, size_t stride, size_t steps,
     PrefetchQuarter(weights, 3, end);
     _tile_loadd(7, weights + 3 * kTileRowBytes, kPairBytes);
     _tile_dpbf16ps(3, 4, 7);
-    x += kStepInputs;
+    x += kTileValues;
     weights += kStepBytes;
   }
   _tile_stored(0, y, kOutputBlock * sizeof(float));
@@ -91,17 +91,16 @@ PAGED_KV_TILES void MultiplyOne(const uint16_t* x, size_t stride, size_t steps,
 // More than 16: two tiles of columns, each with both tiles of rows. The first
 // half of a block asks for what the second one reads, too.
 template <bool kFirstHalf>
-PAGED_KV_TILES void MultiplyTwo(const uint16_t* x, size_t stride, size_t steps,
+PAGED_KV_TILES void MultiplyTwo(const uint16_t* x, size_t steps,
                                 const char* weights, const char* end,
                                 float* y) {
-  const size_t second = kTileRows * stride / sizeof(uint16_t);
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
   for (size_t step = 0; step < steps; ++step) {
-    _tile_loadd(4, x, stride);
-    _tile_loadd(5, x + second, stride);
+    _tile_loadd(4, x, kTileRowBytes);
+    _tile_loadd(5, x + kTileValues, kTileRowBytes);
     if (kFirstHalf) {
       PrefetchQuarter(weights, 0, end);
       PrefetchQuarter(weights, 1, end);
@@ -116,7 +115,7 @@ PAGED_KV_TILES void MultiplyTwo(const uint16_t* x, size_t stride, size_t steps,
     _tile_loadd(7, weights + kTileRowBytes, kPairBytes);
     _tile_dpbf16ps(1, 4, 7);
     _tile_dpbf16ps(3, 5, 7);
-    x += kStepInputs;
+    x += 2 * kTileValues;
     weights += kStepBytes;
   }
   float* const below = y + kTileRows * kOutputBlock;
@@ -128,8 +127,9 @@ PAGED_KV_TILES void MultiplyTwo(const uint16_t* x, size_t stride, size_t steps,
 
 PAGED_KV_TILES void Multiply(const TileRows& product, const char* weights,
                              const char* end, float* y) {
-  const size_t first_rows = std::min<size_t>(product.rows, kTileRows);
-  const size_t other_rows = product.rows - first_rows;
+  const size_t rows = product.layout.rows;
+  const size_t first_rows = std::min(rows, kTileRows);
+  const size_t other_rows = rows - first_rows;
   TileConfig config;
   for (size_t tile = 0; tile < 8; ++tile) {
     const bool is_other =
@@ -140,16 +140,15 @@ PAGED_KV_TILES void Multiply(const TileRows& product, const char* weights,
                                                         : first_rows);
   }
   _tile_loadconfig(&config);
-  const size_t padded = PaddedInputs(product.inputs);
-  const size_t stride = padded * sizeof(uint16_t);
-  const size_t steps = padded / kStepInputs;
+  const size_t steps =
+      PaddedInputs(product.layout.inputs) / TileLayout::kValues;
   if (other_rows == 0) {
-    MultiplyOne(product.x, stride, steps, weights, end, y);
+    MultiplyOne(product.x, steps, weights, end, y);
   } else {
     // The second half of the columns finds its weights in a cache.
-    MultiplyTwo<true>(product.x, stride, steps, weights, end, y);
-    MultiplyTwo<false>(product.x, stride, steps, weights + 2 * kTileRowBytes,
-                       end, y + 2 * kTileRows);
+    MultiplyTwo<true>(product.x, steps, weights, end, y);
+    MultiplyTwo<false>(product.x, steps, weights + 2 * kTileRowBytes, end,
+                       y + 2 * kTileRows);
   }
   _tile_release();
 }
@@ -159,7 +158,8 @@ PAGED_KV_TILES void Multiply(const TileRows& product, const char* weights,
 void MultiplyTileRows(const TileRows& product, const void* weights,
                       const void* end, float* y) {
   PAGED_KV_CHECK(CanMultiplyTileRows());
-  PAGED_KV_CHECK(product.rows >= 1 && product.rows <= kMaxTileRows);
+  PAGED_KV_CHECK(product.layout.rows >= 1 &&
+                 product.layout.rows <= kMaxTileRows);
   Multiply(product, static_cast<const char*>(weights),
            static_cast<const char*>(end), y);
 }

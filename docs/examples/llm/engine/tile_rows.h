@@ -16,10 +16,28 @@ namespace paged_kv::llm {
 // Rows of one product at most: two tiles.
 inline constexpr uint32_t kMaxTileRows = 32;
 
-struct TileRows {
+// How the rows of a product lie: as tiles of 16 rows and 32 values, those of
+// the same values side by side, [PaddedInputs(inputs) / 32, tiles, 16, 32], so
+// that a tile is one piece of memory that shares its cache sets with no other.
+struct TileLayout {
   uint32_t inputs = 0;
-  uint32_t rows = 0;            // 1 to kMaxTileRows
-  const uint16_t* x = nullptr;  // [rows, PaddedInputs(inputs)] bf16. Borrowed.
+  uint32_t rows = 0;  // 1 to kMaxTileRows
+
+  static constexpr size_t kRows = 16, kValues = 32;
+
+  constexpr size_t tiles() const { return (rows + kRows - 1) / kRows; }
+  // From 32 values of a row to its next.
+  constexpr size_t stride() const { return tiles() * kRows * kValues; }
+  constexpr size_t size() const {
+    return (inputs + kValues - 1) / kValues * stride();
+  }
+  constexpr size_t RowOffset(size_t row) const { return row * kValues; }
+};
+
+struct TileRows {
+  TileLayout layout;
+  // [layout.size()] bf16, zeros behind a row's last input. Borrowed.
+  const uint16_t* x = nullptr;
 };
 
 // Whether this processor and this system have tiles of bf16.

@@ -138,14 +138,20 @@ bool TilesFit(WeightType type, uint32_t inputs, const WeightSlice& slice,
   const size_t block_bytes = OutputBlockBytes(type, slice.Layout());
   if (block_bytes == 0 || type != WeightType::kBf16) return false;
   if (!CanMultiplyTileRows()) return false;
-  const std::vector<uint16_t> x = Padded(tests.rounded, inputs);
-  return GivesBits(slice, block_bytes, kMaxTileRows, expected,
-                   [&](size_t first, const std::byte* weights,
-                       const std::byte* end, float* y) {
-                     MultiplyTileRows({inputs, kMaxTileRows,
-                                       x.data() + first * PaddedInputs(inputs)},
-                                      weights, end, y);
-                   });
+  const TileLayout layout = {inputs, kMaxTileRows};
+  std::vector<uint16_t> x(layout.size());
+  return GivesBits(
+      slice, block_bytes, kMaxTileRows, expected,
+      [&](size_t first, const std::byte* weights, const std::byte* end,
+          float* y) {
+        for (size_t row = 0; row < kMaxTileRows; ++row) {
+          uint16_t* const target = x.data() + layout.RowOffset(row);
+          SplitIntoTiles(absl::MakeConstSpan(tests.values)
+                             .subspan((first + row) * inputs, inputs),
+                         absl::MakeConstSpan(&target, 1), layout.stride());
+        }
+        MultiplyTileRows({layout, x.data()}, weights, end, y);
+      });
 }
 
 }  // namespace

@@ -193,12 +193,19 @@ INSTANTIATE_TEST_SUITE_P(Types, FewRowsTest,
                          });
 
 std::vector<float> MultiplyByTiles(const Problem& problem) {
-  std::vector<uint16_t> x;
-  for (const float value : problem.x) x.push_back(attention::F32ToBf16(value));
+  const TileLayout layout = {problem.inputs, problem.rows};
+  // What lies behind the rows of a tile is read by nobody.
+  std::vector<uint16_t> x(layout.size(), attention::F32ToBf16(NAN));
+  for (uint32_t row = 0; row < problem.rows; ++row) {
+    for (uint32_t k = 0; k < PaddedInputs(problem.inputs); ++k) {
+      x[layout.RowOffset(row) + k / 32 * layout.stride() + k % 32] =
+          attention::F32ToBf16(problem.value(row, k));
+    }
+  }
   std::vector<float> y(size_t{problem.rows} * kOutputBlock, NAN);
   const std::byte* const weights = problem.packed.get();
-  MultiplyTileRows({problem.inputs, problem.rows, x.data()}, weights,
-                   weights + problem.packed_bytes, y.data());
+  MultiplyTileRows({layout, x.data()}, weights, weights + problem.packed_bytes,
+                   y.data());
   return y;
 }
 

@@ -3,17 +3,22 @@
 
 #include "docs/examples/llm/engine/linear.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "attention/float_formats.h"
 #include "attention/parallel_for.h"
 #include "docs/examples/llm/engine/split_bf16.h"
+#include "docs/examples/llm/engine/tile_groups.h"
 #include "gtest/gtest.h"
+#include "hwy/targets.h"
+#include "tests/examples/llm/engine/support/scoped_target.h"
 #include "tests/paged_kv/test_seed.h"
 
 namespace paged_kv::llm {
@@ -186,10 +191,20 @@ INSTANTIATE_TEST_SUITE_P(Types, LinearTest,
                            return WeightTypeName(instance.param);
                          });
 
-TEST(SplitBf16Test, PartsAddUpToTheValue) {
-  std::mt19937_64 random(TestSeed(2));
-  std::vector<float> values = RandomValues(1000, random);
+std::vector<float> RandomValuesOfManySizes(size_t n, std::mt19937_64& random) {
+  std::vector<float> values = RandomValues(n, random);
   for (float& value : values) value *= std::exp2(float(random() % 60) - 30);
+  return values;
+}
+
+class SplitBf16Test : public testing::TestWithParam<int64_t> {
+ protected:
+  const ScopedTarget target_{GetParam()};
+  std::mt19937_64 random_{TestSeed(2)};
+};
+
+TEST_P(SplitBf16Test, PartsAddUpToTheValue) {
+  std::vector<float> values = RandomValuesOfManySizes(1000, random_);
   values.insert(values.end(), {0.0F, -0.0F, 1.0F, 0x1.fffffep0F, -3e38F});
   for (const uint32_t parts : {1, 2, 3}) {
     std::vector<uint16_t> split(parts * values.size());
@@ -205,6 +220,87 @@ TEST(SplitBf16Test, PartsAddUpToTheValue) {
     }
   }
 }
+
+// Around every width of a vector, and of the rows of a tile.
+constexpr size_t kSplitSizes[] = {1, 7, 15, 16, 31, 32, 33, 64, 65, 576};
+
+TEST_P(SplitBf16Test, AsF32TheyAreTheSameNumbers) {
+  for (const size_t n : kSplitSizes) {
+    const std::vector<float> values = RandomValuesOfManySizes(n, random_);
+    for (const uint32_t parts : {1, 2, 3}) {
+      std::vector<uint16_t> split(parts * n);
+      SplitIntoBf16(values, parts, split.data());
+      const size_t stride = n + 3;
+      std::vector<float> out(parts * stride, -7.0F), wanted = out;
+      SplitIntoBf16(values, parts, stride, out.data());
+      for (size_t i = 0; i < parts * n; ++i) {
+        wanted[i / n * stride + i % n] = attention::Bf16ToF32(split[i]);
+      }
+      ASSERT_EQ(out, wanted) << parts << " parts of " << n;
+    }
+  }
+}
+
+TEST_P(SplitBf16Test, GroupsOfTilesHoldThemWithZerosBehind) {
+  attention::ThreadPool threads(3);
+  for (const size_t n : kSplitSizes) {
+    for (const uint32_t parts : {1, 2, 3}) {
+      for (const size_t rows : {0, 1, 9, 16, 17, 33, 45}) {
+        const std::vector<float> x = RandomValuesOfManySizes(rows * n, random_);
+        const TileGroups groups = {rows, static_cast<uint32_t>(n), parts};
+        std::vector<uint16_t> out(groups.size(), 0x7FC0);  // NaN
+        SplitIntoGroups(groups, x, out.data(), threads);
+        std::vector<uint16_t> split(parts * n);
+        for (size_t row = 0; row < rows; ++row) {
+          SplitIntoBf16(absl::MakeConstSpan(x).subspan(row * n, n), parts,
+                        split.data());
+          const size_t per_group = 32 / parts, first = row - row % per_group;
+          const size_t in_group = std::min(per_group, rows - first);
+          const size_t tiles = (in_group * parts + 15) / 16;
+          for (size_t part = 0; part < parts; ++part) {
+            const size_t product_row = part * in_group + row % per_group;
+            for (size_t i = 0; i < (n + 31) / 32 * 32; ++i) {
+              const size_t at = groups.Offset(row / per_group) +
+                                i / 32 * tiles * 512 + product_row * 32 +
+                                i % 32;
+              ASSERT_LT(at, out.size());
+              ASSERT_EQ(out[at], i < n ? split[part * n + i] : 0)
+                  << rows << " rows of " << n << ", " << parts << " parts";
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(SplitBf16Test, JoinsPartsInTheirOrder) {
+  for (const size_t n : kSplitSizes) {
+    const size_t stride = n + 5;
+    const std::vector<float> products =
+        RandomValuesOfManySizes(3 * stride, random_);
+    const std::vector<float> bias = RandomValuesOfManySizes(n, random_);
+    for (const uint32_t parts : {1, 2, 3}) {
+      for (const bool biased : {false, true}) {
+        std::vector<float> y(n, NAN);
+        JoinParts(products.data(), stride, parts,
+                  biased ? bias.data() : nullptr, absl::MakeSpan(y));
+        for (size_t i = 0; i < n; ++i) {
+          float sum = products[i];
+          for (size_t p = 1; p < parts; ++p) sum += products[p * stride + i];
+          if (biased) sum += bias[i];
+          ASSERT_EQ(y[i], sum) << parts << " parts of " << n;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, SplitBf16Test,
+                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& instance) {
+                           return std::string(hwy::TargetName(instance.param));
+                         });
 
 }  // namespace
 }  // namespace paged_kv::llm
