@@ -72,7 +72,10 @@ class ItemKernel {
   uint32_t BlockRows(uint32_t r) const {
     const uint32_t left = rows_.size() - r;
     const bool is_f32 = convert_ || Reader::kElementBytes == sizeof(float);
-    if (is_f32 && left >= kWideRows) return kWideRows;
+    // Two halves rather than a wide block and a row or two.
+    const bool halves =
+        left > kWideRows && left <= size_t{2} * kMaxRegisterRows;
+    if (is_f32 && left >= kWideRows && !halves) return kWideRows;
     return std::min<uint32_t>(left, kMaxRegisterRows);
   }
 

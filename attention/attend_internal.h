@@ -16,8 +16,9 @@
 namespace paged_kv::attention::internal {
 
 // Rows of an item: enough to use each loaded key often, few enough that a block
-// of queries, keys, values and outputs stays in the second-level cache.
-inline constexpr uint32_t kMaxItemRows = 64;
+// of queries, keys, values and outputs stays in the second-level cache. A whole
+// number of pairs of AMX's row tiles.
+inline constexpr uint32_t kMaxItemRows = 128;
 
 // Keys that a kernel works on at a time: four K tiles. While it works on one
 // chunk it prefetches the next.

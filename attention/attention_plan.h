@@ -5,7 +5,7 @@
 //
 // All layers of a group attend with the same page table, so what does not
 // depend on a layer is done once per step: validation, the choice of kernel,
-// and the cut of the work into items. An item is up to 64 (query token, query
+// and the cut of the work into items. An item is up to 128 (query token, query
 // head) rows that share a KV head, so that one pass over its keys serves all of
 // them, and a range of keys; where a step has few rows and many keys, the keys
 // are split among several items whose partial results are merged by log-sum-exp

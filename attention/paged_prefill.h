@@ -20,10 +20,11 @@ namespace paged_kv::attention {
 // already (AppendKv). A batch may mix whole prompts, chunks that continue a
 // cached prefix, and decoding sequences with one query.
 //
-// Works on tiles of up to 64 (query, head) rows by 64 keys with a running
+// Works on tiles of up to 128 (query, head) rows by 64 keys with a running
 // maximum (FlashAttention, Dao et al. 2022, arXiv:2205.14135); tiles that no
-// row sees are skipped, and only tiles on a boundary are masked. A V that is not
-// finite spoils its column in all rows of a tile, those just before it included.
+// row sees are skipped, and only tiles on a boundary are masked. A V that is
+// not finite spoils its column in all rows of a tile, those just before it
+// included.
 //
 // Errors as in AttentionPlan::ForPrefill and Run(); on error nothing was
 // written.
