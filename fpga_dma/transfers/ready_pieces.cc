@@ -24,13 +24,11 @@ void ReadyPieces::Add(uint32_t slab, const ReadyPiece& piece) {
   const bool inserted = slabs_[slab].pieces.insert(piece).second;
   PAGED_KV_CHECK(inserted);
   ++size_;
-  bytes_ += piece.bytes;
 }
 
 bool ReadyPieces::Remove(uint32_t slab, const ReadyPiece& piece) {
   const size_t erased = slabs_[slab].pieces.erase(piece);
   size_ -= erased;
-  bytes_ -= erased * piece.bytes;
   return erased == 1;
 }
 
@@ -96,7 +94,6 @@ std::vector<ReadyPiece> ReadyPieces::NextPack(const Slab& slab,
 void ReadyPieces::TakeOut(Slab* slab, const std::vector<ReadyPiece>& pieces) {
   for (const ReadyPiece& piece : pieces) slab->pieces.erase(piece);
   size_ -= pieces.size();
-  bytes_ -= TotalBytes(pieces);
   slab->sweep = pieces.back().offset + 1;
 }
 

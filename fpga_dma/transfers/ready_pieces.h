@@ -63,7 +63,6 @@ class ReadyPieces {
   // Whether it was there.
   bool Remove(uint32_t slab, const ReadyPiece& piece);
   size_t size() const { return size_; }
-  uint64_t bytes() const { return bytes_; }
 
   // Takes out what goes next; a group without pieces if nothing can.
   PieceGroup Take(const GroupingLimits& limits,
@@ -84,7 +83,6 @@ class ReadyPieces {
   std::vector<Slab> slabs_;
   size_t next_slab_ = 0;
   size_t size_ = 0;
-  uint64_t bytes_ = 0;
 };
 
 }  // namespace paged_kv::fpga_dma

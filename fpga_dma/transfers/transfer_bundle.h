@@ -87,6 +87,7 @@ class TransferBundle {
 
   TransferDirection direction() const { return direction_; }
   const std::vector<BundlePiece>& pieces() const { return pieces_; }
+  uint64_t bytes() const { return data_bytes_; }
   bool packed() const { return ring_ != nullptr; }
 
  private:

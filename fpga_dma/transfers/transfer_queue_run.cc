@@ -21,10 +21,10 @@ namespace {
 // A staging slab has room for one run per so many of its bytes.
 constexpr uint64_t kStagingBytesPerRun = 4096;
 
-// What is packed together at most: a share of what waits, but not less than
-// what a launch is worth.
-constexpr uint64_t kStagingShare = 4;
-constexpr uint64_t kSmallStagingBytes = uint64_t{5} << 18;
+// What is packed together at most: a share of what is under way, but not less
+// than what a launch is worth.
+constexpr uint64_t kStagingShare = 2;
+constexpr uint64_t kSmallStagingBytes = uint64_t{1} << 18;
 
 absl::Status Check(const TransferQueueOptions& options) {
   if (options.max_attempts == 0 || options.max_pages == 0 ||
@@ -268,13 +268,18 @@ bool TransferQueue::StartBundle(TransferDirection direction,
     return can;
   };
   ReadyPieces& ready = Ready(direction, priority);
-  // Less in each slab towards the end, when nothing else hides the time from
-  // its upload to its last check (guided self-scheduling: Polychronopoulos and
-  // Kuck 1987).
+  // Little in the first slabs, for until one of them is there nothing can be
+  // read back, and until that nothing spread: with full ones from the start
+  // the other direction of the link and the kernels would begin that much
+  // later, and end that much later.
+  uint64_t under_way = 0;
+  for (const TransferBundle& bundle : bundles_) {
+    if (bundle.direction() == direction) under_way += bundle.bytes();
+  }
   GroupingLimits limits = limits_;
   limits.staging_bytes =
       std::min(limits_.staging_bytes,
-               std::max(kSmallStagingBytes, ready.bytes() / kStagingShare));
+               std::max(kSmallStagingBytes, under_way / kStagingShare));
   const PieceGroup group = ready.Take(limits, ways);
   if (group.pieces.empty()) return false;
 
