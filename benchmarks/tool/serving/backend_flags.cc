@@ -11,7 +11,6 @@
 #include "benchmarks/tool/flags.h"
 #include "benchmarks/tool/serving/serving_stats.h"
 #include "benchmarks/tool/table.h"
-#include "docs/examples/llm/engine/model_cache.h"
 #include "paged_kv/status_macros.h"
 
 namespace paged_kv::tool {
@@ -35,11 +34,9 @@ llm::AttentionFactory OpenedBackend::Factory(
     attention::ParallelFor* parallel) const {
   if (card_ == nullptr) return nullptr;
   card_->use = {};
-  return [card = card_, parallel](const KvCacheManager& cache,
+  return [card = card_, parallel](const attention::KvPages& pages,
                                   uint32_t query_heads)
              -> absl::StatusOr<std::unique_ptr<llm::AttentionBackend>> {
-    PAGED_KV_ASSIGN_OR_RETURN(const attention::KvPages pages,
-                              llm::PagesOf(cache));
     return CardAttention::Create(card->opened.device.get(), pages, query_heads,
                                  parallel, &card->use);
   };

@@ -106,6 +106,8 @@ class CardAttentionImpl final : public CardAttention {
     return plan_->Run(pages_, layer, q, {out, {}}, *parallel_);
   }
 
+  void PageReplaced(uint32_t page) override { uploaded_[page] = false; }
+
  private:
   // Pages that change in this step are on the card no more.
   void NoteWrites(const llm::StepBatch& step) {

@@ -60,11 +60,11 @@ class BatchRun {
     PAGED_KV_ASSIGN_OR_RETURN(cache_,
                               llm::MakeModelCache(model_.config(), cache));
     const uint32_t heads = model_.config().heads;
+    PAGED_KV_ASSIGN_OR_RETURN(const attention::KvPages pages,
+                              llm::PagesOf(*cache_));
     if (options_.attention) {
-      PAGED_KV_ASSIGN_OR_RETURN(attention_, options_.attention(*cache_, heads));
+      PAGED_KV_ASSIGN_OR_RETURN(attention_, options_.attention(pages, heads));
     } else {
-      PAGED_KV_ASSIGN_OR_RETURN(const attention::KvPages pages,
-                                llm::PagesOf(*cache_));
       attention_ = llm::MakeCpuAttention(pages, heads, model_.threads.get());
     }
     runner_ = std::make_unique<llm::StepRunner>(

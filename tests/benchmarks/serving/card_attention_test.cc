@@ -72,6 +72,8 @@ class ComparedAttention final : public llm::AttentionBackend {
     return ran;
   }
 
+  void PageReplaced(uint32_t page) override { card_->PageReplaced(page); }
+
  private:
   const std::unique_ptr<CardAttention> card_;
   const attention::KvPages pages_;
@@ -96,7 +98,8 @@ llm::ModelConfig SmallConfig() {
 
 // Serves requests that begin alike, join and leave at any step, fork, and are
 // preempted, and returns the largest error of attention.
-double ServeOnCard(fpga_dma::Device* device, uint64_t seed, CardUse* use) {
+double ServeOnCard(fpga_dma::Device* device, uint64_t seed, CardUse* use,
+                   bool swap = false) {
   attention::ThreadPool threads(2);
   auto model = llm::Transformer::Create(
       llm::MakeRandomModel(SmallConfig(), llm::WeightType::kF32, 5), {},
@@ -105,13 +108,19 @@ double ServeOnCard(fpga_dma::Device* device, uint64_t seed, CardUse* use) {
   double largest = 0;
   llm::EngineOptions options;
   options.cache.dtype = DType::kBF16;
-  options.cache.blocks = 34;  // a half of what they want at once
-  options.cache.max_tokens = 128;
+  options.cache.blocks = 26;  // too few for all that run
+  options.cache.max_tokens = 192;
   options.scheduler.max_batch_sequences = 8;
   options.scheduler.max_batch_tokens = 40;
-  options.attention = [&](const KvCacheManager& cache, uint32_t query_heads)
+  options.scheduler.growth_reserve_tokens = 0;
+  if (swap) {
+    options.cache.device_pages = options.cache.blocks;
+    options.cache.blocks = 120;  // all that runs
+    options.scheduler.decode_tier = Tier::kDevice;
+    options.scheduler.recompute_token_bytes = 0;  // always swap
+  }
+  options.attention = [&](const attention::KvPages& pages, uint32_t query_heads)
       -> absl::StatusOr<std::unique_ptr<llm::AttentionBackend>> {
-    const attention::KvPages pages = llm::PagesOf(cache).value();
     auto card =
         CardAttention::Create(device, pages, query_heads, &threads, use);
     if (!card.ok()) return card.status();
@@ -131,7 +140,7 @@ double ServeOnCard(fpga_dma::Device* device, uint64_t seed, CardUse* use) {
     llm::EngineRequest request;
     request.id = RequestId(i);
     request.prompt = prompt;
-    request.max_output_tokens = static_cast<uint32_t>(20 + random() % 28);
+    request.max_output_tokens = static_cast<uint32_t>(40 + random() % 48);
     request.samples = i % 4 == 0 ? 2 : 1;
     request.sampling.temperature = 1;
     EXPECT_TRUE((*engine)->Submit(request).ok());
@@ -141,6 +150,9 @@ double ServeOnCard(fpga_dma::Device* device, uint64_t seed, CardUse* use) {
     EXPECT_TRUE(step.ok()) << step.status();
     if (!step.ok()) break;
   }
+  const BatchSchedulerStats stats = (*engine)->scheduler().Stats();
+  EXPECT_GT(stats.preemptions, 0u);
+  EXPECT_EQ(stats.swap_outs > 0, swap);
   return largest;
 }
 
@@ -158,6 +170,19 @@ TEST(CardAttentionTest, EqualsTheHostWhateverIsServed) {
   EXPECT_GT(use.kv_read_by_card, use.bytes_uploaded);
   EXPECT_EQ(use.failures, 0u);
   EXPECT_GT(use.attention, absl::ZeroDuration());
+  EXPECT_EQ(device->misuses(), std::vector<std::string>());
+}
+
+// What is swapped in lies in pages of which the card may hold what others kept
+// there before.
+TEST(CardAttentionTest, EqualsTheHostWhereSequencesAreSwapped) {
+  const uint64_t seed = TestSeed(3);
+  const auto device = MakeDevice();
+  CardUse use;
+  EXPECT_LE(ServeOnCard(device.get(), seed, &use, true), kLimit);
+  EXPECT_GT(use.steps, 20u);
+  EXPECT_GT(use.kv_read_by_card, use.bytes_uploaded);
+  EXPECT_EQ(use.failures, 0u);
   EXPECT_EQ(device->misuses(), std::vector<std::string>());
 }
 
@@ -188,10 +213,10 @@ TEST(CardAttentionTest, GreedyTokensAreTheGoldenOnes) {
   llm::EngineOptions options;
   options.cache.dtype = DType::kBF16;
   options.cache.blocks = 40;
-  options.attention = [&](const KvCacheManager& cache, uint32_t query_heads)
+  options.attention = [&](const attention::KvPages& pages, uint32_t query_heads)
       -> absl::StatusOr<std::unique_ptr<llm::AttentionBackend>> {
-    return CardAttention::Create(device.get(), llm::PagesOf(cache).value(),
-                                 query_heads, &threads, &use);
+    return CardAttention::Create(device.get(), pages, query_heads, &threads,
+                                 &use);
   };
   auto engine = llm::ServingEngine::Create(model->get(), options, &threads);
   ASSERT_TRUE(engine.ok()) << engine.status();

@@ -71,6 +71,25 @@ TEST_F(CardBackendTest, ServeCountsEachRunAlone) {
   }
 }
 
+TEST_F(CardBackendTest, ServePreemptsBySwapOnTheCard) {
+  const std::vector<std::string> load = {
+      "--requests=12",           "--batch=6",          "--max_prompt_tokens=16",
+      "--max_output_tokens=200", "--batching=dynamic", "--json"};
+  std::vector<std::string> crowded = load;
+  crowded.insert(crowded.end(), {"--pool_blocks=24", "--preempt=swap"});
+  const Invocation roomy = OnCard("serve", load);
+  const Invocation swapped = OnCard("serve", crowded);
+  ASSERT_EQ(roomy.code, kExitOk) << roomy.err;
+  ASSERT_EQ(swapped.code, kExitOk) << swapped.err;
+  const auto run = nlohmann::json::parse(swapped.out)["runs"][0];
+  EXPECT_GT(run["stats"]["swap_outs"], 0);
+  EXPECT_GT(run["stats"]["card"]["decode_steps"], 0);
+  EXPECT_EQ(run["stats"]["card"]["failed_layers"], 0);
+  EXPECT_EQ(
+      run["stats"]["output_tokens"],
+      nlohmann::json::parse(roomy.out)["runs"][0]["stats"]["output_tokens"]);
+}
+
 TEST_F(CardBackendTest, LengthsMeasuresOnTheCard) {
   const Invocation outcome =
       OnCard("lengths", {"--repeats=", "--lengths=50", "--batch=2",

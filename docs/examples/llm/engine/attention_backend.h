@@ -34,6 +34,10 @@ class AttentionBackend {
                               const attention::KvRows& v,
                               absl::Span<float> out) = 0;
 
+  // A page's contents were replaced by a transfer between tiers: what was kept
+  // of it elsewhere is old.
+  virtual void PageReplaced(uint32_t page) { (void)page; }
+
   // Seconds of all calls that the processor's attention kernel ran: without
   // copies, planning and storing K and V.
   virtual double kernel_s() const { return 0; }

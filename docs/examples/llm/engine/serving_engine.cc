@@ -67,10 +67,6 @@ absl::StatusOr<std::unique_ptr<ServingEngine>> ServingEngine::Create(
   const ModelCacheOptions cache_options =
       Completed(options.cache, config, options.scheduler);
   const bool on_device = options.scheduler.decode_tier == Tier::kDevice;
-  if (on_device && options.attention) {
-    return absl::InvalidArgumentError(
-        "an attention of its own cannot read a device in host memory");
-  }
   std::unique_ptr<TieredPages> tiers;
   if (on_device) {
     PAGED_KV_ASSIGN_OR_RETURN(
@@ -83,13 +79,13 @@ absl::StatusOr<std::unique_ptr<ServingEngine>> ServingEngine::Create(
       std::unique_ptr<KvCacheManager> cache,
       MakeModelCache(config, cache_options,
                      tiers == nullptr ? nullptr : &tiers->pages().layout));
+  PAGED_KV_ASSIGN_OR_RETURN(attention::KvPages pages, PagesOf(*cache));
+  if (tiers != nullptr) pages = tiers->pages();
   std::unique_ptr<AttentionBackend> attention;
   if (options.attention) {
     PAGED_KV_ASSIGN_OR_RETURN(attention,
-                              options.attention(*cache, config.heads));
+                              options.attention(pages, config.heads));
   } else {
-    PAGED_KV_ASSIGN_OR_RETURN(attention::KvPages pages, PagesOf(*cache));
-    if (tiers != nullptr) pages = tiers->pages();
     attention = MakeCpuAttention(pages, config.heads, parallel);
   }
   std::unique_ptr<ServingEngine> engine(new ServingEngine(
@@ -191,6 +187,8 @@ absl::StatusOr<bool> ServingEngine::MovePages() {
     // step before it schedules another.
     PAGED_KV_CHECK(transfer.after_step == StepId(0));
     tiers_->Move(transfer);
+    attention_->PageReplaced(
+        tiers_->IndexOf(transfer.target_tier, transfer.target_page));
     PAGED_KV_RETURN_IF_ERROR(scheduler_->FinishTransfer(transfer.id, true));
   }
   return !transfers_.empty();

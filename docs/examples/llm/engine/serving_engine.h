@@ -36,10 +36,11 @@
 
 namespace paged_kv::llm {
 
-// Makes what attends to the pages of `cache`. Default: the CPU kernels.
+// Makes what attends to `pages`, those of a cache; of one with a device tier,
+// the pages of both. Default: the CPU kernels.
 using AttentionFactory =
     std::function<absl::StatusOr<std::unique_ptr<AttentionBackend>>(
-        const KvCacheManager& cache, uint32_t query_heads)>;
+        const attention::KvPages& pages, uint32_t query_heads)>;
 
 struct EngineOptions {
   // blocks 0: so many that max_batch_sequences sequences of the greatest
@@ -77,9 +78,8 @@ struct EmittedToken {
 // Thread safety: thread-compatible.
 class ServingEngine {
  public:
-  // `model` and `parallel` are borrowed. Errors: those of the manager's and the
-  // scheduler's Create(); InvalidArgument for decodes on a device together with
-  // an attention that is not the default.
+  // `model` and `parallel` are borrowed. Errors: those of the manager's, the
+  // scheduler's and the attention's Create().
   static absl::StatusOr<std::unique_ptr<ServingEngine>> Create(
       Transformer* model, const EngineOptions& options,
       attention::ParallelFor* parallel);

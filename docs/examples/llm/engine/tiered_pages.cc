@@ -50,10 +50,10 @@ TieredPages::TieredPages(const BlockShape& shape, uint32_t host_pages,
       pages_{shape, OwnPageLayout(shape, memory_.get()),
              host_pages + device_pages} {}
 
-std::byte* TieredPages::PageOf(Tier tier, uint32_t page) {
+uint32_t TieredPages::IndexOf(Tier tier, uint32_t page) const {
   const uint32_t index = tier == Tier::kHost ? page : first_device_page_ + page;
   PAGED_KV_CHECK(index < pages_.num_pages);
-  return memory_.get() + index * page_bytes_;
+  return index;
 }
 
 void TieredPages::Move(const TierTransfer& transfer) {

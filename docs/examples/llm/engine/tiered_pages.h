@@ -29,6 +29,9 @@ class TieredPages {
   // Index of the device's page 0 among them.
   uint32_t first_device_page() const { return first_device_page_; }
 
+  // Index of a tier's page among them. REQUIRES: it exists.
+  uint32_t IndexOf(Tier tier, uint32_t page) const;
+
   // Copies the bytes of the transfer's page. REQUIRES: its pages exist.
   void Move(const TierTransfer& transfer);
 
@@ -41,7 +44,9 @@ class TieredPages {
   TieredPages(const BlockShape& shape, uint32_t host_pages,
               uint32_t device_pages, Memory memory);
 
-  std::byte* PageOf(Tier tier, uint32_t page);
+  std::byte* PageOf(Tier tier, uint32_t page) {
+    return memory_.get() + IndexOf(tier, page) * page_bytes_;
+  }
 
   const uint64_t page_bytes_;
   const uint32_t first_device_page_;
