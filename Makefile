@@ -63,6 +63,11 @@ prove-kernels: ## all proofs of the device kernels, at full length
 	@$(INSTALL_DEPS) all
 	scripts/prove_device_kernels.py --jobs=$(JOBS)
 
+.PHONY: prove-card
+prove-card: ## all proofs of the card, at full length, on boards without hardware
+	@$(INSTALL_DEPS) ci
+	scripts/prove_card.py --jobs=$(JOBS)
+
 .PHONY: coverage
 coverage: ## test coverage of the libraries, per file and as HTML
 	@$(INSTALL_DEPS) ci
