@@ -81,32 +81,51 @@ uint32_t DevicePagePool::Take(uint32_t split, uint32_t after, uint32_t run) {
   return page;
 }
 
-uint32_t DevicePagePool::Place(uint32_t split, uint32_t run) const {
-  // The shortest class that has room for the run and some growth. The long
-  // ones are kept for prompts: a decode that starts a run fills a page or two
-  // of it before it ends.
-  const Classes& classes = classes_[split];
-  const uint32_t wanted = std::min(run, kWordPages) + kGrowthPages;
-  uint32_t run_class = std::min(
-      static_cast<uint32_t>(absl::bit_width(wanted - 1)), kClasses - 1);
-  while (run_class < kClasses && classes[run_class].front == 0) ++run_class;
-  if (run_class == kClasses) {
-    do {
-      PAGED_KV_CHECK(run_class > 0);
-      --run_class;
-    } while (classes[run_class].front == 0);
-  }
-  const uint32_t word = classes[run_class].front - 1;
+DevicePagePool::Run DevicePagePool::LongestRun(uint64_t bits) {
   uint64_t starts = 0;
-  LongestRunClass(words_[word].free, &starts);
-  const auto first = static_cast<uint32_t>(absl::countr_zero(starts));
-  const uint64_t rest = words_[word].free >> first;
-  // `rest` has zeroes shifted in unless the word is wholly free.
-  const uint32_t length =
-      ~rest == 0 ? kWordPages : static_cast<uint32_t>(absl::countr_one(rest));
-  const bool behind_others = first > 0;
-  if (!behind_others || run >= length) return PageAt(word, first);
-  return PageAt(word, first + (length - run) / 2);
+  Run run;
+  run.length = 1u << LongestRunClass(bits, &starts);
+  // Bit i of `starts`: the run.length bits from i on are set.
+  for (uint64_t longer = starts & (starts >> 1); longer != 0;
+       longer = starts & (starts >> 1)) {
+    starts = longer;
+    ++run.length;
+  }
+  run.first = static_cast<uint32_t>(absl::countr_zero(starts));
+  return run;
+}
+
+uint32_t DevicePagePool::Place(uint32_t split, uint32_t run) const {
+  // The shortest free run that has room for these pages, or else the longest,
+  // of the first few words of a class. Room to grow is not looked for: to leave
+  // long runs whole is worth more (5 pages per descriptor instead of 3, of the
+  // conversation trace with forks on four splits).
+  const Classes& classes = classes_[split];
+  const uint32_t wanted = std::min(run, kWordPages);
+  const auto waste = [&](uint32_t length) {
+    return length >= wanted ? length - wanted : 2 * kWordPages - length;
+  };
+  uint32_t best_word = 0;
+  Run best;
+  const auto look = [&](uint32_t run_class) {
+    uint32_t word = classes[run_class].front;
+    for (uint32_t i = 0; word != 0 && i < kWordsToSearch; ++i) {
+      const Run found = LongestRun(words_[word - 1].free);
+      if (best.length == 0 || waste(found.length) < waste(best.length)) {
+        best_word = word - 1;
+        best = found;
+      }
+      word = words_[word - 1].next;
+    }
+  };
+  const auto lowest = static_cast<uint32_t>(absl::bit_width(wanted)) - 1;
+  for (uint32_t c = lowest; c < kClasses && best.length < wanted; ++c) look(c);
+  for (uint32_t c = lowest; c > 0 && best.length == 0;) look(--c);
+  PAGED_KV_CHECK(best.length > 0);
+  const bool behind_others = best.first > 0;
+  const uint32_t before =
+      behind_others && run < best.length ? (best.length - run) / 2 : 0;
+  return PageAt(best_word, best.first + before);
 }
 
 void DevicePagePool::Give(uint32_t page) {

@@ -18,11 +18,11 @@ namespace paged_kv::internal {
 // together lie side by side, so that one descriptor moves many.
 //
 // A page goes behind the one before it of the same sequence if that place is
-// free. Otherwise a new run begins, where it can grow: in the shortest class of
-// free runs that has room for it, and in the middle of a run that begins behind
-// somebody else's pages, so that both have room in front of them. (File systems
-// spread growing files for the same reason: McKusick et al. 1984, "A Fast File
-// System for UNIX".)
+// free. Otherwise a new run begins, where it can grow: in the shortest of some
+// free runs that have room for it, and in the middle of a run that begins
+// behind somebody else's pages, so that both have room in front of them. (File
+// systems spread growing files for the same reason: McKusick et al. 1984, "A
+// Fast File System for UNIX".)
 //
 // The pages of each split are a range of their own, cut into words of 64 bits.
 // Words with free pages are on lists by the length class of their longest free
@@ -71,9 +71,9 @@ class DevicePagePool {
  private:
   static constexpr uint32_t kWordPages = 64;
   static constexpr uint32_t kClasses = 7;  // runs of 1, 2-3, ..., 64 pages
-  // Room that a new run looks for besides its own. With 0, 3, 7 and 15 pages
-  // the longest extents came of 3 (device_page_extents_simulation_test).
-  static constexpr uint32_t kGrowthPages = 3;
+  // Words of a class among which the best fit is looked for. With the first one
+  // alone descriptors move a fifth less.
+  static constexpr uint32_t kWordsToSearch = 16;
 
   struct Word {
     uint64_t free;  // bit i: page i of the word is free
@@ -86,6 +86,12 @@ class DevicePagePool {
   };
   using Classes = std::array<List, kClasses>;
 
+  struct Run {
+    uint32_t first = 0;  // bit of a word
+    uint32_t length = 0;
+  };
+  // The first of the longest runs of ones in bits != 0.
+  static Run LongestRun(uint64_t bits);
   // floor(log2) of the longest run of ones in bits != 0; *starts: where runs of
   // so many begin.
   static uint32_t LongestRunClass(uint64_t bits, uint64_t* starts);

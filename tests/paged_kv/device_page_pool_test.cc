@@ -70,10 +70,29 @@ TEST(DevicePagePoolTest, SplitsKeepToTheirRanges) {
 TEST(DevicePagePoolTest, TheVeryLastPageHasNoNext) {
   DevicePagePool pool = Make(65, 1);
   uint32_t last = kNoPage;
-  for (int i = 0; i < 65; ++i) last = pool.Take(0, last, 1);
+  for (uint32_t i = 0; i < 65; ++i) last = pool.Take(0, last, 65 - i);
   EXPECT_EQ(last, 64u);
   pool.Give(7);
   EXPECT_EQ(pool.Take(0, 64, 1), 7u);
+}
+
+// Of runs of one class of lengths, in different words.
+TEST(DevicePagePoolTest, ANewRunGoesWhereItFitsBest) {
+  DevicePagePool pool = Make(256, 1);
+  uint32_t last = kNoPage;
+  for (uint32_t i = 0; i < 256; ++i) last = pool.Take(0, last, 256 - i);
+  const auto give = [&](uint32_t first, uint32_t pages) {
+    for (uint32_t i = 0; i < pages; ++i) pool.Give(first + i);
+  };
+  give(4, 7);
+  give(70, 5);
+  give(130, 6);
+  give(200, 12);
+  EXPECT_EQ(pool.Take(0, kNoPage, 6), 130u);
+  EXPECT_EQ(pool.Take(0, kNoPage, 5), 70u);
+  EXPECT_EQ(pool.Take(0, kNoPage, 7), 4u);
+  // Nothing is long enough, so the longest.
+  EXPECT_EQ(pool.Take(0, kNoPage, 40), 200u);
 }
 
 TEST(DevicePagePoolDeathTest, GivingTwiceStops) {
