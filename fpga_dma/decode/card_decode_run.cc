@@ -201,7 +201,10 @@ std::vector<KernelArgument> CardDecode::Arguments(const Launch& launch,
 
 absl::Status CardDecode::Finish(OpId op, absl::string_view what,
                                 uint32_t layer) {
-  const bool down = what == "download";
+  using Urgent = PageStream::Urgent;
+  const Urgent urgent = what == "upload"     ? Urgent::kUpload
+                        : what == "download" ? Urgent::kDownload
+                                             : Urgent::kNothing;
   while (true) {
     const absl::optional<Completion> completion = tracker_->Take(op);
     if (completion.has_value()) {
@@ -209,7 +212,7 @@ absl::Status CardDecode::Finish(OpId op, absl::string_view what,
                          completion->finished});
       return completion->status;
     }
-    stream_.Advance(/*verify=*/!down);
+    stream_.Advance(urgent);
     tracker_->Pump(absl::InfiniteFuture());
   }
 }

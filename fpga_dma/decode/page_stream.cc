@@ -73,7 +73,7 @@ absl::Status PageStream::BeginStep(std::vector<std::vector<uint32_t>> pages) {
 void PageStream::Send(uint32_t layer) {
   if (empty() || sent_[layer]) return;
   sent_[layer] = true;
-  left_[layer] = 0;
+  const size_t before = to_send_.size();
   const PoolGeometry& geometry = pool_->geometry();
   for (uint32_t slab = 0; slab < slabs_.size(); ++slab) {
     const auto pages =
@@ -81,12 +81,21 @@ void PageStream::Send(uint32_t layer) {
     const uint64_t stride = geometry.LayerStride(pool_->SlabStripe(slab));
     const auto most = static_cast<uint32_t>(
         std::max<uint64_t>(1, options_.max_chunk_bytes / stride));
-    for (uint32_t first = 0; first < pages; first += most) {
-      to_send_.push_back(
-          {layer, slab, first, std::min(most, pages - first), 0, false, 0});
-      ++left_[layer];
+    // Even ones: the setup of the next does not hide behind a short one.
+    const uint32_t chunks = (pages + most - 1) / most;
+    for (uint32_t i = 0; i < chunks; ++i) {
+      const auto first = static_cast<uint32_t>(uint64_t{i} * pages / chunks);
+      const auto end =
+          static_cast<uint32_t>((uint64_t{i} + 1) * pages / chunks);
+      to_send_.push_back({layer, slab, first, end - first, 0, false, 0});
     }
   }
+  left_[layer] = static_cast<uint32_t>(to_send_.size() - before);
+  // From one bank to the next, so that chunks on their way up, those on their
+  // way back and the kernels wait little for each other.
+  std::stable_sort(
+      to_send_.begin() + static_cast<std::ptrdiff_t>(before), to_send_.end(),
+      [](const Chunk& a, const Chunk& b) { return a.first < b.first; });
 }
 
 bool PageStream::Arrived(uint32_t layer) const {
@@ -124,10 +133,14 @@ void PageStream::Pack(Chunk* chunk) {
   }
 }
 
-void PageStream::Advance(bool verify) {
+void PageStream::Advance(Urgent urgent) {
   TakeEnded();
-  if (verify) StartNext(&to_verify_, /*verifies=*/true);
-  StartNext(&to_send_, /*verifies=*/false);
+  if (urgent != Urgent::kDownload) {
+    StartNext(&to_verify_, /*verifies=*/true, /*first_channel=*/0);
+  }
+  const bool one_is_left =
+      urgent != Urgent::kNothing && tracker_->device()->info().channels > 1;
+  StartNext(&to_send_, /*verifies=*/false, one_is_left ? 1 : 0);
   PackNext();
 }
 
@@ -138,9 +151,10 @@ void PageStream::PackNext() {
   }
 }
 
-void PageStream::StartNext(std::deque<Chunk>* waiting, bool verifies) {
-  for (uint32_t channel = 0; channel < tracker_->device()->info().channels;
-       ++channel) {
+void PageStream::StartNext(std::deque<Chunk>* waiting, bool verifies,
+                           uint32_t first_channel) {
+  for (uint32_t channel = first_channel;
+       channel < tracker_->device()->info().channels; ++channel) {
     if (waiting->empty() || !status_.ok()) return;
     if ((verifies ? tracker_->DownloadsPending(channel)
                   : tracker_->UploadsPending(channel)) > 0) {

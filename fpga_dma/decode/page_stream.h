@@ -61,9 +61,13 @@ class PageStream {
 
   // Starts to send a layer. REQUIRES: nobody reads layer - 2 any more.
   void Send(uint32_t layer);
-  // Starts what can be started, takes what has ended. Does not wait.
-  // `verify`: false while something more urgent is to come down.
-  void Advance(bool verify = true);
+  // What a step waits for that is not a page.
+  enum class Urgent { kNothing, kUpload, kDownload };
+  // Starts what can be started, takes what has ended. Does not wait. From a
+  // step's downloads to its next upload one channel up is left free, since a
+  // chunk that has begun holds up what comes behind it; while something is to
+  // come down nothing else is read back.
+  void Advance(Urgent urgent = Urgent::kNothing);
   // Whether the layer is there, or why it will not be.
   bool Arrived(uint32_t layer) const;
   const absl::Status& status() const { return status_; }
@@ -107,7 +111,8 @@ class PageStream {
   uint64_t HalfBytes(uint32_t slab) const;
   void Pack(Chunk* chunk);
   void PackNext();
-  void StartNext(std::deque<Chunk>* waiting, bool verifies);
+  void StartNext(std::deque<Chunk>* waiting, bool verifies,
+                 uint32_t first_channel);
   void TakeEnded();
   void Settle(const UnderWay& ended, const absl::Status& status);
 

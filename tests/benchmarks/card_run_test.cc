@@ -119,6 +119,24 @@ TEST(CardRunTest, ResidentNeedsRoomForAll) {
       << status;
 }
 
+// Where card and link take equally long, each waits for the other as soon as
+// pages hold up the step's own transfers or crowd in one bank.
+TEST(CardRunTest, StreamedPagesDoNotHoldUpTheStep) {
+  const OpenedCard card = Simulated("u250");
+  const CardCalibration costs = Costs(card);
+  CardCase card_case;
+  card_case.shape.layers = 8;
+  card_case.batch = 4;
+  card_case.steps = 1;
+  card_case.mode = CardMode::kStreamed;
+  card_case.context = 1632;
+  card_case.resident = 0.627;
+  EXPECT_LE(MustRun(card, costs, card_case).bound_ratio, 1.08);
+  card_case.context = 1296;
+  card_case.resident = 0.79;
+  EXPECT_LE(MustRun(card, costs, card_case).bound_ratio, 1.1);
+}
+
 TEST(CardSweepTest, AutoIsNearTheBestAndStreamingNearItsFormula) {
   const OpenedCard card = Simulated("u250");
   const CardCalibration costs = Costs(card);
