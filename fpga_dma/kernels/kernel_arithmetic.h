@@ -82,8 +82,9 @@ inline float KvScale(uint32_t bits) {
 
 // value * 2^shift for an integer `shift` <= 0, exactly, or 0 below 2^-102 and
 // for a `shift` of -infinity or NaN (there was no finite maximum before).
-// Infinities and NaN stay what they are, whatever the `shift`: a later tile must
-// not hide them. An adder for exponents, where a multiplier would be wasted.
+// Infinities and NaN stay what they are, whatever the `shift`: a later tile
+// must not hide them. An adder for exponents, where a multiplier would be
+// wasted.
 inline float ScaleDown(float value, float shift) {
 #pragma HLS inline
   const uint32_t bits = BitsOfFloat(value);
