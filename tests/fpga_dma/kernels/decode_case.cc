@@ -33,9 +33,7 @@ uint16_t RandomBf16(std::mt19937_64& random) {
     default:
       break;
   }
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return static_cast<uint16_t>(bits >> 16);
+  return Bf16OfFloat(value);
 }
 
 // Rows with the range of RandomBf16, and some of its extremes.
@@ -65,6 +63,12 @@ float FloatOfBf16(uint16_t stored) {
   float value;
   std::memcpy(&value, &bits, sizeof(value));
   return value;
+}
+
+uint16_t Bf16OfFloat(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return static_cast<uint16_t>(bits >> 16);
 }
 
 DecodeCase::DecodeCase(const DecodeShape& s)

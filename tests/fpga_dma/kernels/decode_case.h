@@ -35,6 +35,8 @@ struct DecodeShape {
 
 // A bf16, exactly.
 float FloatOfBf16(uint16_t stored);
+// Its upper half: rounded towards zero.
+uint16_t Bf16OfFloat(float value);
 
 // The memory of a launch. Rows of queries, output rows and log-sum-exps of item
 // i are the i-th ones of their arrays.

@@ -26,13 +26,6 @@ constexpr float kNotFinite[] = {kNan, kInfinity, -kInfinity};
 constexpr uint32_t kTiles = 5;
 constexpr uint32_t kTokens = kTiles * kTileSlots - 3;
 
-uint16_t Bf16Of(float value) {
-  if (std::isnan(value)) return 0x7FC0;
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return static_cast<uint16_t>(bits >> 16);
-}
-
 // One item of kTokens tokens, from slot 2 on, on pages of one tile.
 DecodeCase NewCase(KvElement element, std::mt19937_64& random) {
   DecodeShape shape;
@@ -55,7 +48,7 @@ DecodeCase NewCase(KvElement element, std::mt19937_64& random) {
 void GrowScores(DecodeCase& launch, float growth) {
   const DecodeShape& shape = launch.shape;
   for (size_t i = 0; i < launch.queries.size() / 2; ++i) {
-    launch.queries.Set(i, Bf16Of(1.0f));
+    launch.queries.Set(i, Bf16OfFloat(1.0f));
   }
   DecodeItem item = launch.Item(0);
   item.scale = 1.0f / static_cast<float>(shape.head_dim);
@@ -70,7 +63,7 @@ void GrowScores(DecodeCase& launch, float growth) {
       if (shape.int8()) {
         launch.kv.Set(byte, int8_t{100});
       } else {
-        launch.kv.Set(byte / 2, Bf16Of(score));
+        launch.kv.Set(byte / 2, Bf16OfFloat(score));
       }
     }
     if (!shape.int8()) continue;
@@ -95,16 +88,16 @@ void SpoilValueScale(DecodeCase& launch, uint32_t page, uint32_t slot,
 }
 void SpoilKey(DecodeCase& launch, uint32_t page, uint32_t slot, float value) {
   for (uint32_t d = 0; d < launch.shape.head_dim; ++d) {
-    launch.kv.Set(launch.KeyByte(page, 0, slot, d) / 2, Bf16Of(value));
+    launch.kv.Set(launch.KeyByte(page, 0, slot, d) / 2, Bf16OfFloat(value));
   }
 }
 void SpoilOneOfKey(DecodeCase& launch, uint32_t page, uint32_t slot,
                    float value) {
-  launch.kv.Set(launch.KeyByte(page, 0, slot, 5) / 2, Bf16Of(value));
+  launch.kv.Set(launch.KeyByte(page, 0, slot, 5) / 2, Bf16OfFloat(value));
 }
 void SpoilOneOfValue(DecodeCase& launch, uint32_t page, uint32_t slot,
                      float value) {
-  launch.kv.Set(launch.ValueByte(page, 0, slot, 5) / 2, Bf16Of(value));
+  launch.kv.Set(launch.ValueByte(page, 0, slot, 5) / 2, Bf16OfFloat(value));
 }
 
 std::vector<Place> Places(KvElement element) {
@@ -204,7 +197,7 @@ TEST_P(DecodeNotFiniteTest, RandomBits) {
     }
     if (i % 8 == 0) {
       launch.queries.Set(random() % launch.shape.head_dim,
-                         Bf16Of(kNotFinite[random() % 3]));
+                         Bf16OfFloat(kNotFinite[random() % 3]));
     }
     not_finite += RunAndCompare(launch, /*finite_too=*/false);
   }
