@@ -3,9 +3,8 @@
 
 #include "docs/examples/llm/engine/few_rows.h"
 
-// Arrays of vectors need their size at compile time.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+// Arrays of vectors need their size.
+#include "docs/examples/llm/engine/fixed_vectors.h"  // before Highway
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "docs/examples/llm/engine/few_rows.cc"
 #include "hwy/foreach_target.h"  // before highway.h

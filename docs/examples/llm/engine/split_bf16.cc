@@ -3,9 +3,8 @@
 
 #include "docs/examples/llm/engine/split_bf16.h"
 
-// Vectors whose size is not known at compile time may not divide a tile's row.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+// Vectors have to divide a tile's row.
+#include "docs/examples/llm/engine/fixed_vectors.h"  // before Highway
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "docs/examples/llm/engine/split_bf16.cc"
 #include "hwy/foreach_target.h"  // before highway.h
