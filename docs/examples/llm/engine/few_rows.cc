@@ -16,10 +16,6 @@
 #include "hwy/cache_control.h"
 #include "paged_kv/check.h"
 
-#if HWY_ARCH_X86
-#include <immintrin.h>
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace paged_kv::llm {
 namespace HWY_NAMESPACE {
@@ -33,162 +29,220 @@ constexpr size_t kLanes = HWY_LANES(float);
 constexpr size_t kBlockVectors = kOutputBlock / kLanes;
 // Sums of one row and vector that are formed side by side need a register each.
 constexpr size_t kSumRegisters = HWY_TARGET <= HWY_AVX3 ? 16 : 8;
-// How far ahead of its use a weight is asked for.
-constexpr size_t kPrefetchBytes = 4096;
+constexpr size_t kRowsAtOnce = 8;
+// Weights stay in the first cache while all rows and outputs pass by.
+constexpr size_t kStepsAtOnce = 32;
+constexpr size_t kStepBytes = kOutputBlock * sizeof(float);
 constexpr size_t kLineBytes = 64;
 
-constexpr size_t VectorsAtOnce(size_t sums) {
+constexpr size_t VectorsAtOnce(size_t rows) {
   size_t vectors = kBlockVectors;
-  while (vectors > 1 && vectors * sums > kSumRegisters) vectors /= 2;
+  while (vectors > 1 && vectors * rows > kSumRegisters) vectors /= 2;
   return vectors;
 }
 
-// Asks for `bytes` of weights, unless they are no longer ours to read.
-HWY_INLINE void PrefetchAhead(const void* weights, size_t bytes,
-                              const void* end) {
-  const auto* line = static_cast<const char*>(weights) + kPrefetchBytes;
-  if (line + bytes > static_cast<const char*>(end)) return;
-  for (size_t i = 0; i < bytes; i += kLineBytes) hwy::Prefetch(line + i);
-}
+// Asks for as many steps of weights as are in use, spread evenly over the work
+// with these: the memory never rests, and no pass waits for it.
+class Ahead {
+ public:
+  // Null: for none.
+  Ahead(const void* weights, size_t passes)
+      : next_(static_cast<const char*>(weights)),
+        bytes_(weights == nullptr ? 0 : kStepBytes / passes) {}
 
-// Steps of a chain, each a weight of f32 or a pair of bf16.
+  HWY_INLINE void Step() {
+    for (size_t i = 0; i < bytes_; i += kLineBytes) hwy::Prefetch(next_ + i);
+    next_ += bytes_;
+  }
+
+ private:
+  const char* next_;
+  const size_t bytes_;  // per step
+};
+
+// Steps of a sum, each a weight of f32 or a pair of bf16.
 struct F32Steps {
   using Weight = float;
   static constexpr size_t kInputs = 1;
-  static constexpr size_t kSums = 1;
 
   template <size_t kRows, size_t kVectors>
   static HWY_INLINE void Add(const float* weights, const float* x,
-                             size_t x_stride,
-                             Vector (&sums)[kRows][kVectors][kSums]) {
+                             size_t x_stride, Vector (&sums)[kRows][kVectors]) {
     const F32 d;
     for (size_t v = 0; v < kVectors; ++v) {
       const Vector w = hn::Load(d, weights + v * kLanes);
       for (size_t row = 0; row < kRows; ++row) {
-        sums[row][v][0] =
-            hn::MulAdd(hn::Set(d, x[row * x_stride]), w, sums[row][v][0]);
+        sums[row][v] =
+            hn::MulAdd(hn::Set(d, x[row * x_stride]), w, sums[row][v]);
       }
     }
   }
-
-  static HWY_INLINE Vector Total(const Vector (&sums)[kSums]) {
-    return sums[0];
-  }
 };
+
+// Weights of two inputs, as f32.
+struct Pair {
+  Vector even, odd;
+};
+
+HWY_INLINE Pair LoadPair(const uint32_t* weights) {
+  const F32 d;
+  const U32 du;
+  const auto pair = hn::Load(du, weights);
+  return {hn::BitCast(d, hn::ShiftLeft<16>(pair)),
+          hn::BitCast(d, hn::And(pair, hn::Set(du, 0xFFFF0000u)))};
+}
 
 struct Bf16Steps {
   using Weight = uint32_t;  // two of them
   static constexpr size_t kInputs = 2;
-  static constexpr size_t kSums = 2;
 
   template <size_t kRows, size_t kVectors>
   static HWY_INLINE void Add(const uint32_t* weights, const float* x,
-                             size_t x_stride,
-                             Vector (&sums)[kRows][kVectors][kSums]) {
+                             size_t x_stride, Vector (&sums)[kRows][kVectors]) {
     const F32 d;
-    const U32 du;
     for (size_t v = 0; v < kVectors; ++v) {
-      const auto pair = hn::Load(du, weights + v * kLanes);
-      const Vector even = hn::BitCast(d, hn::ShiftLeft<16>(pair));
-      const Vector odd =
-          hn::BitCast(d, hn::And(pair, hn::Set(du, 0xFFFF0000u)));
+      const Pair pair = LoadPair(weights + v * kLanes);
       for (size_t row = 0; row < kRows; ++row) {
-        Vector(&sum)[kSums] = sums[row][v];
         const float* values = x + row * x_stride;
-        sum[0] = hn::MulAdd(hn::Set(d, values[0]), even, sum[0]);
-        sum[1] = hn::MulAdd(hn::Set(d, values[1]), odd, sum[1]);
+        Vector& sum = sums[row][v];
+        sum = hn::MulAdd(hn::Set(d, values[0]), pair.even, sum);
+        sum = hn::MulAdd(hn::Set(d, values[1]), pair.odd, sum);
       }
     }
   }
-
-  static HWY_INLINE Vector Total(const Vector (&sums)[kSums]) {
-    return hn::Add(sums[0], sums[1]);
-  }
 };
 
-// Adds a chain of `steps` to kVectors vectors of y.
-template <class Steps, size_t kRows, size_t kVectors, bool kPrefetch>
-HWY_INLINE void AddChain(const typename Steps::Weight* weights, size_t steps,
-                         const float* x, size_t x_stride, const void* end,
-                         float* y) {
+// Continues kVectors vectors of the sums of kRows rows.
+template <class Steps, size_t kRows, size_t kVectors>
+HWY_INLINE void AddSteps(const typename Steps::Weight* weights, size_t steps,
+                         const float* x, size_t x_stride, Ahead& ahead,
+                         float* sums) {
   const F32 d;
-  Vector sums[kRows][kVectors][Steps::kSums];
-  for (auto& row : sums) {
-    for (auto& vector : row) {
-      for (Vector& sum : vector) sum = hn::Zero(d);
+  Vector held[kRows][kVectors];
+  for (size_t row = 0; row < kRows; ++row) {
+    for (size_t v = 0; v < kVectors; ++v) {
+      held[row][v] = hn::Load(d, sums + row * kOutputBlock + v * kLanes);
     }
   }
   for (size_t step = 0; step < steps; ++step) {
-    if (kPrefetch) {
-      PrefetchAhead(weights, kOutputBlock * sizeof(*weights), end);
-    }
-    Steps::template Add<kRows, kVectors>(weights, x, x_stride, sums);
+    ahead.Step();
+    Steps::template Add<kRows, kVectors>(weights, x, x_stride, held);
     weights += kOutputBlock;
     x += Steps::kInputs;
   }
   for (size_t row = 0; row < kRows; ++row) {
     for (size_t v = 0; v < kVectors; ++v) {
-      float* const target = y + row * kOutputBlock + v * kLanes;
-      hn::Store(hn::Add(hn::Load(d, target), Steps::Total(sums[row][v])), d,
-                target);
+      hn::Store(held[row][v], d, sums + row * kOutputBlock + v * kLanes);
     }
   }
 }
 
 template <class Steps, size_t kRows>
-void MultiplyRows(const FewRows& product, const void* block, const void* end,
-                  float* y) {
-  constexpr size_t kVectors = VectorsAtOnce(kRows * Steps::kSums);
-  constexpr size_t kColumns = kVectors * kLanes;
-  const auto* weights = static_cast<const typename Steps::Weight*>(block);
-  const size_t stride = PaddedInputs(product.inputs);
-  HWY_ALIGN float sums[kRows * kOutputBlock] = {};
-  for (size_t first = 0; first < product.inputs; first += product.chain) {
-    const size_t inputs =
-        std::min<size_t>(product.chain, product.inputs - first);
-    const size_t steps = (inputs + Steps::kInputs - 1) / Steps::kInputs;
-    const float* x = product.x + first;
-    AddChain<Steps, kRows, kVectors, true>(weights, steps, x, stride, end,
-                                           sums);
-    // The first pass left the chain's weights in the first cache.
-    for (size_t column = kColumns; column < kOutputBlock; column += kColumns) {
-      AddChain<Steps, kRows, kVectors, false>(weights + column, steps, x,
-                                              stride, end, sums + column);
-    }
-    weights += steps * kOutputBlock;
+void AddToAllOutputs(const typename Steps::Weight* weights, size_t steps,
+                     const float* x, size_t x_stride, Ahead& ahead,
+                     float* sums) {
+  constexpr size_t kVectors = VectorsAtOnce(kRows);
+  for (size_t v = 0; v < kBlockVectors; v += kVectors) {
+    AddSteps<Steps, kRows, kVectors>(weights + v * kLanes, steps, x, x_stride,
+                                     ahead, sums + v * kLanes);
   }
-  std::memcpy(y, sums, sizeof(sums));
 }
 
 template <class Steps>
-void MultiplyAs(const FewRows& product, const void* weights, const void* end,
-                float* y) {
-  switch (product.rows) {
+void AddRows(size_t rows, const typename Steps::Weight* weights, size_t steps,
+             const float* x, size_t x_stride, Ahead& ahead, float* sums) {
+  switch (rows) {
     case 1:
-      return MultiplyRows<Steps, 1>(product, weights, end, y);
+      return AddToAllOutputs<Steps, 1>(weights, steps, x, x_stride, ahead,
+                                       sums);
     case 2:
-      return MultiplyRows<Steps, 2>(product, weights, end, y);
+      return AddToAllOutputs<Steps, 2>(weights, steps, x, x_stride, ahead,
+                                       sums);
     case 3:
-      return MultiplyRows<Steps, 3>(product, weights, end, y);
+      return AddToAllOutputs<Steps, 3>(weights, steps, x, x_stride, ahead,
+                                       sums);
     case 4:
-      return MultiplyRows<Steps, 4>(product, weights, end, y);
+      return AddToAllOutputs<Steps, 4>(weights, steps, x, x_stride, ahead,
+                                       sums);
     case 5:
-      return MultiplyRows<Steps, 5>(product, weights, end, y);
+      return AddToAllOutputs<Steps, 5>(weights, steps, x, x_stride, ahead,
+                                       sums);
     case 6:
-      return MultiplyRows<Steps, 6>(product, weights, end, y);
+      return AddToAllOutputs<Steps, 6>(weights, steps, x, x_stride, ahead,
+                                       sums);
     case 7:
-      return MultiplyRows<Steps, 7>(product, weights, end, y);
+      return AddToAllOutputs<Steps, 7>(weights, steps, x, x_stride, ahead,
+                                       sums);
     case 8:
-      return MultiplyRows<Steps, 8>(product, weights, end, y);
+      return AddToAllOutputs<Steps, 8>(weights, steps, x, x_stride, ahead,
+                                       sums);
   }
 }
 
-void Multiply(const FewRows& product, const void* weights, const void* end,
+template <class Steps>
+void MultiplyAs(const FewRows& product, const void* block, const void* next,
+                float* y) {
+  const F32 d;
+  const auto* weights = static_cast<const typename Steps::Weight*>(block);
+  const size_t stride = PaddedInputs(product.inputs);
+  const size_t values = product.rows * kOutputBlock;
+  // Groups of about the same size, so that none has few sums to form at a time.
+  const size_t groups = (product.rows + kRowsAtOnce - 1) / kRowsAtOnce;
+  const auto group_begin = [&](size_t group) {
+    return group * product.rows / groups;
+  };
+  const size_t passes =
+      groups * (kBlockVectors / VectorsAtOnce(group_begin(1)));
+  HWY_ALIGN float sums[kMaxFewRows * kOutputBlock];
+  HWY_ALIGN float total[kMaxFewRows * kOutputBlock];
+  std::memset(total, 0, values * sizeof(float));
+  for (size_t first = 0; first < product.inputs; first += product.chain) {
+    const size_t chain_end =
+        std::min<size_t>(first + product.chain, product.inputs);
+    std::memset(sums, 0, values * sizeof(float));
+    constexpr size_t kInputsAtOnce = kStepsAtOnce * Steps::kInputs;
+    for (size_t input = first; input < chain_end; input += kInputsAtOnce) {
+      const size_t inputs = std::min(kInputsAtOnce, chain_end - input);
+      const size_t steps = (inputs + Steps::kInputs - 1) / Steps::kInputs;
+      const auto* const behind = weights + steps * kOutputBlock;
+      const bool is_last = input + inputs >= product.inputs;
+      Ahead ahead(is_last ? next : behind, passes);
+      for (size_t group = 0; group < groups; ++group) {
+        const size_t row = group_begin(group);
+        AddRows<Steps>(group_begin(group + 1) - row, weights, steps,
+                       product.x + row * stride + input, stride, ahead,
+                       sums + row * kOutputBlock);
+      }
+      weights = behind;
+    }
+    for (size_t i = 0; i < values; i += kLanes) {
+      hn::Store(hn::Add(hn::Load(d, total + i), hn::Load(d, sums + i)), d,
+                total + i);
+    }
+  }
+  std::memcpy(y, total, values * sizeof(float));
+}
+
+void Multiply(const FewRows& product, const void* weights, const void* next,
               float* y) {
   if (product.type == WeightType::kF32) {
-    return MultiplyAs<F32Steps>(product, weights, end, y);
+    return MultiplyAs<F32Steps>(product, weights, next, y);
   }
-  MultiplyAs<Bf16Steps>(product, weights, end, y);
+  MultiplyAs<Bf16Steps>(product, weights, next, y);
+}
+
+// wide [steps, 2, kOutputBlock], of weights [steps, kOutputBlock, 2].
+void Widen(const uint32_t* weights, size_t steps, float* wide) {
+  const F32 d;
+  for (size_t step = 0; step < steps; ++step) {
+    for (size_t i = 0; i < kOutputBlock; i += kLanes) {
+      const Pair pair = LoadPair(weights + i);
+      hn::Store(pair.even, d, wide + i);
+      hn::Store(pair.odd, d, wide + kOutputBlock + i);
+    }
+    weights += kOutputBlock;
+    wide += 2 * kOutputBlock;
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -201,37 +255,22 @@ namespace paged_kv::llm {
 namespace {
 
 HWY_EXPORT(Multiply);
-
-// While it lives, subnormal operands and results of this thread are zeros.
-class SubnormalsAreZeros {
- public:
-#if HWY_ARCH_X86
-  SubnormalsAreZeros() : before_(_mm_getcsr()) {
-    constexpr unsigned kFlushToZero = 0x8000, kDenormalsAreZeros = 0x0040;
-    _mm_setcsr(before_ | kFlushToZero | kDenormalsAreZeros);
-  }
-  ~SubnormalsAreZeros() { _mm_setcsr(before_); }
-
- private:
-  const unsigned before_;
-#else
-  SubnormalsAreZeros() {}
-  ~SubnormalsAreZeros() {}
-#endif
-};
+HWY_EXPORT(Widen);
 
 }  // namespace
 
 void MultiplyFewRows(const FewRows& product, const void* weights,
-                     const void* end, float* y) {
+                     const void* next, float* y) {
   PAGED_KV_CHECK(product.rows >= 1 && product.rows <= kMaxFewRows);
   PAGED_KV_CHECK(product.chain > 0);
-  if (product.type == WeightType::kF32) {
-    return HWY_DYNAMIC_DISPATCH(Multiply)(product, weights, end, y);
-  }
-  PAGED_KV_CHECK(product.chain % 2 == 0);
-  const SubnormalsAreZeros subnormals_are_zeros;
-  HWY_DYNAMIC_DISPATCH(Multiply)(product, weights, end, y);
+  PAGED_KV_CHECK(product.type == WeightType::kF32 || product.chain % 2 == 0);
+  HWY_DYNAMIC_DISPATCH(Multiply)(product, weights, next, y);
+}
+
+void WidenBlock(const void* weights, uint32_t inputs, float* wide) {
+  PAGED_KV_CHECK(inputs % 2 == 0);
+  HWY_DYNAMIC_DISPATCH(Widen)
+  (static_cast<const uint32_t*>(weights), inputs / 2, wide);
 }
 
 }  // namespace paged_kv::llm

@@ -18,6 +18,7 @@
 #include "docs/examples/llm/engine/tile_groups.h"
 #include "docs/examples/llm/engine/tile_rows.h"
 #include "docs/examples/llm/engine/weight_slice.h"
+#include "hwy/aligned_allocator.h"
 #include "paged_kv/check.h"
 #include "paged_kv/status_macros.h"
 
@@ -32,9 +33,9 @@ absl::Status CheckMatrices(absl::Span<const Matrix> matrices,
                            const std::vector<float>& bias,
                            const LinearOptions& options) {
   if (matrices.empty()) return absl::InvalidArgumentError("no matrix");
-  if (options.activation_parts < 1 || options.activation_parts > kMaxParts) {
+  if (options.activation_parts > kMaxParts) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "activation_parts is ", options.activation_parts, ", not 1 to 3"));
+        "activation_parts is ", options.activation_parts, ", not 0 to 3"));
   }
   uint64_t rows = 0;
   for (const Matrix& matrix : matrices) {
@@ -85,13 +86,24 @@ std::vector<std::byte> CopyRows(absl::Span<const Matrix> matrices,
 
 }  // namespace
 
+uint32_t DefaultActivationParts() { return CanMultiplyTileRows() ? 2 : 0; }
+
 size_t LinearScratch::bytes() const {
   size_t sum =
       bf16.capacity() * sizeof(uint16_t) + f32.capacity() * sizeof(float);
   for (const Worker& worker : workers) {
-    sum += worker.y.capacity() * sizeof(float) + worker.onednn.capacity();
+    sum += worker.y.capacity() * sizeof(float) + worker.onednn.capacity() +
+           worker.wide_bytes;
   }
   return sum;
+}
+
+std::byte* LinearScratch::Worker::Wide(size_t bytes) {
+  if (bytes > wide_bytes) {
+    wide = hwy::AllocateAligned<std::byte>(bytes);
+    wide_bytes = bytes;
+  }
+  return wide.get();
 }
 
 // x as the products take it, in blocks of Impl::block_rows rows.
@@ -111,15 +123,14 @@ struct OutputBlock {
 struct Linear::Impl {
   uint32_t inputs = 0;
   uint32_t outputs = 0;
-  WeightType type = WeightType::kF32;
+  Arithmetic arithmetic = Arithmetic::kF32;
   uint32_t parts = 1;                     // rows of a product per row of x
   uint32_t block_rows = kMaxProductRows;  // of a product at most
   std::vector<float> bias;
   std::shared_ptr<std::byte> packed;
   std::vector<WeightSlice> slices;  // over `packed`
-  // All of them, or none where a few rows would get other bits.
+  // All of them, or none where our own products would give other bits.
   std::vector<OutputBlock> output_blocks;
-  bool tile_rows = false;  // WeightSlice::tile_rows of all
   size_t weight_bytes = 0;
 
   // Rows of x in one product.
@@ -136,10 +147,12 @@ struct Linear::Impl {
 
   void AddBlocks(const WeightSlice& slice);
   bool AreFew(size_t rows) const {
-    return !output_blocks.empty() && rows * parts <= kMaxFewRows;
+    return !output_blocks.empty() && arithmetic != Arithmetic::kBf16 &&
+           rows <= kMaxFewRows;
   }
   bool FitTiles(size_t rows) const {
-    return tile_rows && rows * parts <= kMaxTileProductRows;
+    return !output_blocks.empty() && arithmetic == Arithmetic::kBf16 &&
+           rows * parts <= kMaxTileProductRows;
   }
   void RunFew(absl::Span<const float> x, size_t rows, float* y,
               LinearScratch& scratch, attention::ParallelFor& parallel) const;
@@ -153,14 +166,15 @@ Linear& Linear::operator=(Linear&&) noexcept = default;
 Linear::~Linear() = default;
 
 absl::Status Linear::Impl::Pack(absl::Span<const Matrix> matrices) {
-  slices =
-      CutOutputs(outputs, size_t{inputs} * outputs * WeightTypeBytes(type));
+  const WeightType type = StoredType(arithmetic);
+  slices = CutOutputs(outputs, size_t{inputs} * outputs *
+                                   WeightTypeBytes(ProductType(arithmetic)));
   output_blocks.clear();
+  block_rows = kMaxProductRows;
   weight_bytes = 0;
   const OneDnnSingleThread single_thread;
   for (WeightSlice& slice : slices) {
-    PAGED_KV_ASSIGN_OR_RETURN(slice.matmuls,
-                              MatmulsFor(type, inputs, slice.outputs));
+    PAGED_KV_RETURN_IF_ERROR(FindProducts(arithmetic, inputs, &slice));
     weight_bytes += slice.PaddedBytes();
   }
   PAGED_KV_ASSIGN_OR_RETURN(packed, AllocatePacked(weight_bytes));
@@ -170,21 +184,23 @@ absl::Status Linear::Impl::Pack(absl::Span<const Matrix> matrices) {
         CopyRows(matrices, slice.first, slice.outputs, type);
     PAGED_KV_ASSIGN_OR_RETURN(
         slice.weights, PackWeights(type, inputs, slice.outputs, plain.data(),
-                                   slice.Layout(), target));
+                                   slice.layout, target));
     target += slice.PaddedBytes();
-    ChooseProducts(type, inputs, &slice);
+    ChooseProducts(arithmetic, inputs, &slice);
     block_rows = std::min(block_rows,
                           static_cast<uint32_t>(slice.by_rows.back()->rows()));
     AddBlocks(slice);
   }
-  const bool all_known =
-      std::all_of(output_blocks.begin(), output_blocks.end(),
-                  [](const OutputBlock& block) { return block.chain > 0; });
-  if (!all_known) output_blocks.clear();
-  tile_rows = all_known && std::all_of(slices.begin(), slices.end(),
-                                       [](const WeightSlice& slice) {
-                                         return slice.tile_rows;
-                                       });
+  const bool all_equal =
+      std::all_of(slices.begin(), slices.end(), [&](const WeightSlice& slice) {
+        return arithmetic == Arithmetic::kBf16 ? slice.tile_rows
+                                               : slice.few_rows_chain > 0;
+      });
+  if (!all_equal) output_blocks.clear();
+  // Weights would have to be widened anew for each decode step.
+  if (!all_equal && arithmetic == Arithmetic::kWidened) {
+    return absl::UnimplementedError("oneDNN's f32 sums are not known here");
+  }
   return absl::OkStatus();
 }
 
@@ -195,14 +211,15 @@ absl::StatusOr<Linear> Linear::Create(absl::Span<const Matrix> matrices,
   auto impl = std::make_unique<Impl>();
   impl->inputs = matrices[0].cols;
   for (const Matrix& matrix : matrices) impl->outputs += matrix.rows;
-  impl->type = matrices[0].type;
   impl->bias = std::move(bias);
-  if (impl->type == WeightType::kBf16) {
-    impl->parts = options.activation_parts;
+  if (matrices[0].type == WeightType::kBf16) {
+    const bool split = options.activation_parts > 0;
+    impl->arithmetic = split ? Arithmetic::kBf16 : Arithmetic::kWidened;
+    impl->parts = std::max(options.activation_parts, 1u);
     const absl::Status packed = impl->Pack(matrices);
     if (packed.ok()) return Linear(std::move(impl));
     if (!absl::IsUnimplemented(packed)) return packed;
-    impl->type = WeightType::kF32;
+    impl->arithmetic = Arithmetic::kF32;
     impl->parts = 1;
   }
   PAGED_KV_RETURN_IF_ERROR(impl->Pack(matrices));
@@ -236,7 +253,7 @@ BlockedRows Linear::Impl::Block(absl::Span<const float> x, size_t rows,
   const size_t tokens = BlockTokens();
   const size_t blocks = (rows + tokens - 1) / tokens;
   const auto* bytes = reinterpret_cast<const std::byte*>(x.data());
-  if (type == WeightType::kF32) {
+  if (arithmetic != Arithmetic::kBf16) {
     const absl::Span<const float> rest =
         x.subspan(rows / tokens * block_values);
     scratch.f32.resize(std::max(scratch.f32.size(), block_values));
@@ -266,7 +283,8 @@ void Linear::Impl::Finish(uint32_t first, size_t count, const float* products,
 }
 
 void Linear::Impl::AddBlocks(const WeightSlice& slice) {
-  const size_t block_bytes = OutputBlockBytes(type, slice.Layout());
+  const size_t block_bytes =
+      OutputBlockBytes(StoredType(arithmetic), slice.layout);
   const auto* weights =
       static_cast<const std::byte*>(slice.weights.get_data_handle());
   for (uint32_t first = 0; first < slice.outputs; first += kOutputBlock) {
@@ -281,23 +299,22 @@ void Linear::Impl::RunFew(absl::Span<const float> x, size_t rows, float* y,
                           LinearScratch& scratch,
                           attention::ParallelFor& parallel) const {
   const size_t stride = PaddedInputs(inputs);
-  scratch.f32.assign(rows * parts * stride, 0.0F);
+  scratch.f32.assign(rows * stride, 0.0F);
   for (size_t row = 0; row < rows; ++row) {
-    const absl::Span<const float> source = x.subspan(row * inputs, inputs);
-    float* const target = scratch.f32.data() + row * stride;
-    if (type == WeightType::kF32) {
-      std::copy(source.begin(), source.end(), target);
-    } else {
-      SplitIntoBf16(source, parts, rows * stride, target);
-    }
+    std::copy_n(x.data() + row * inputs, inputs,
+                scratch.f32.data() + row * stride);
   }
-  const std::byte* const end = packed.get() + weight_bytes;
   parallel.Run(output_blocks.size(), [&](size_t i, size_t) {
     const OutputBlock& block = output_blocks[i];
+    // Threads take blocks by turns.
+    const size_t next = i + parallel.num_workers();
     float products[kMaxFewRows * kOutputBlock];
-    MultiplyFewRows({type, inputs, block.chain,
-                     static_cast<uint32_t>(rows * parts), scratch.f32.data()},
-                    block.weights, end, products);
+    MultiplyFewRows(
+        {StoredType(arithmetic), inputs, block.chain,
+         static_cast<uint32_t>(rows), scratch.f32.data()},
+        block.weights,
+        next < output_blocks.size() ? output_blocks[next].weights : nullptr,
+        products);
     Finish(block.first, block.outputs, products, kOutputBlock, rows, y);
   });
 }
@@ -327,8 +344,10 @@ void Linear::Impl::RunSlice(const WeightSlice& slice, const BlockedRows& x,
                             size_t rows, float* y,
                             LinearScratch::Worker& worker) const {
   const OneDnnSingleThread single_thread;
-  const size_t row_bytes = inputs * WeightTypeBytes(type);
+  const size_t row_bytes = inputs * WeightTypeBytes(ProductType(arithmetic));
   const size_t tokens = BlockTokens();
+  const dnnl::memory weights =
+      ProductWeights(arithmetic, slice, worker.Wide(slice.WideBytes()));
   worker.y.resize(
       std::max(worker.y.size(), size_t{block_rows} * slice.outputs));
   for (size_t first = 0; first < rows; first += tokens) {
@@ -343,7 +362,7 @@ void Linear::Impl::RunSlice(const WeightSlice& slice, const BlockedRows& x,
     const std::byte* block =
         count == tokens ? x.blocks + first / tokens * block_rows * row_bytes
                         : x.last;
-    (*matmul)->Run(block, slice.weights, worker.y.data(), worker.onednn.data());
+    (*matmul)->Run(block, weights, worker.y.data(), worker.onednn.data());
     Finish(slice.first, slice.outputs, worker.y.data(), slice.outputs, count,
            y + first * outputs);
   }

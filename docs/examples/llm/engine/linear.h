@@ -13,16 +13,28 @@
 #include "absl/types/span.h"
 #include "attention/parallel_for.h"
 #include "docs/examples/llm/model_file/model.h"
+#include "hwy/aligned_allocator.h"
 
 namespace paged_kv::llm {
 
+// LinearOptions::activation_parts that suits this processor: 2 for tiles, else
+// 0.
+uint32_t DefaultActivationParts();
+
 struct LinearOptions {
-  // Where weights are bf16, an activation is the sum of so many bf16 numbers,
-  // 1 to 3, each the rounded rest of those before: all of them meet the weights
-  // in one product, and the results add up. 2 keep 16 bits of an activation's
-  // 24. Rounding to one would make bf16's error of every activation part of the
-  // result, and decoding, which waits for the weights, would be no faster.
-  uint32_t activation_parts = 2;
+  // How bf16 weights are multiplied; other weights meet f32 activations.
+  //
+  // 0: with f32 activations. Weights become f32 in registers, or, for many
+  // rows, a slice at a time.
+  //
+  // 1 to 3: an activation is the sum of so many bf16 numbers, each the rounded
+  // rest of those before: all of them meet the weights in one product, and the
+  // results add up. 2 keep 16 bits of an activation's 24. Rounding to one would
+  // make bf16's error of every activation part of the result, and decoding,
+  // which waits for the weights, would be no faster. Where tiles multiply bf16
+  // many times as fast as f32, two parts of it still are; where AVX-512
+  // multiplies it at half the speed of f32, they are a quarter as fast.
+  uint32_t activation_parts = DefaultActivationParts();
 };
 
 // Buffers that layers reuse. Thread safety: one Run() at a time.
@@ -36,8 +48,13 @@ class LinearScratch {
  private:
   friend class Linear;
   struct Worker {
+    // At least `bytes`, aligned to a cache line; what was there is lost.
+    std::byte* Wide(size_t bytes);
+
     std::vector<float> y;
     std::vector<std::byte> onednn;
+    hwy::AlignedFreeUniquePtr<std::byte[]> wide;
+    size_t wide_bytes = 0;
   };
   std::vector<uint16_t> bf16;  // [row blocks, rows of a block, inputs]
   std::vector<float> f32;      // the same, of the last block
@@ -59,8 +76,9 @@ class Linear {
  public:
   // Matrices with the same columns, stacked: their outputs follow one another.
   // `bias` is empty or as long as all of them. Nothing of `matrices` is kept.
-  // bf16 weights become f32 where oneDNN cannot multiply bf16. InvalidArgument
-  // if types or columns differ or activation_parts is out of range.
+  // bf16 weights are kept as f32 where neither way of multiplying them works.
+  // InvalidArgument if types or columns differ or activation_parts is out of
+  // range.
   static absl::StatusOr<Linear> Create(absl::Span<const Matrix> matrices,
                                        std::vector<float> bias,
                                        const LinearOptions& options);

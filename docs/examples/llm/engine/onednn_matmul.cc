@@ -98,12 +98,20 @@ void OneDnnMatmul::Run(const void* x, const memory& weights, float* y,
   matmul_.execute(Stream(), arguments);
 }
 
+memory::desc PairedLayout(int64_t k, int64_t n) {
+  return {{k, n}, memory::data_type::bf16, memory::format_tag::BA16a64b2a};
+}
+
+memory OnCpu(const memory::desc& layout, void* data) {
+  return {layout, Cpu(), data};
+}
+
 absl::StatusOr<memory> PackWeights(WeightType type, int64_t k, int64_t n,
                                    const void* rows, const memory::desc& layout,
                                    void* target) {
   const OneDnnSingleThread single_thread;
   try {
-    memory packed(layout, Cpu(), target);
+    memory packed = OnCpu(layout, target);
     memory plain({{k, n}, TypeOf(type), memory::format_tag::ba}, Cpu(),
                  const_cast<void*>(rows));
     dnnl::reorder(plain, packed).execute(Stream(), plain, packed);

@@ -44,6 +44,12 @@ class OneDnnMatmul {
   dnnl::matmul matmul_;
 };
 
+// The layout of bf16 weights [k, n] that MultiplyFewRows() (few_rows.h) reads.
+dnnl::memory::desc PairedLayout(int64_t k, int64_t n);
+
+// What lies at `data`, which stays the caller's, for OneDnnMatmul::Run().
+dnnl::memory OnCpu(const dnnl::memory::desc& layout, void* data);
+
 // Copies a row-major matrix [n, k] into weights of the given layout, at
 // `target`, where layout.get_size() bytes are and stay.
 absl::StatusOr<dnnl::memory> PackWeights(WeightType type, int64_t k, int64_t n,

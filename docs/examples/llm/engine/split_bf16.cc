@@ -42,11 +42,6 @@ HWY_INLINE void StoreBits(hn::Vec<U32> bits, uint16_t* out) {
   hn::StoreU(hn::TruncateTo(d, hn::ShiftRight<16>(bits)), d, out);
 }
 
-HWY_INLINE void StoreBits(hn::Vec<U32> bits, float* out) {
-  const F32 d;
-  hn::StoreU(hn::BitCast(d, bits), d, out);
-}
-
 // The parts of a vector; calls store(part, bits).
 template <class Store>
 HWY_INLINE void SplitVector(hn::Vec<F32> rest, size_t parts,
@@ -59,35 +54,23 @@ HWY_INLINE void SplitVector(hn::Vec<F32> rest, size_t parts,
   }
 }
 
-template <typename T>
-HWY_INLINE void SplitRow(const float* values, size_t n, size_t parts,
-                         size_t stride, T* out) {
+void SplitToU16(const float* values, size_t n, size_t parts, uint16_t* out) {
   const F32 d;
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     SplitVector(hn::LoadU(d, values + i), parts,
                 [&](size_t part, hn::Vec<U32> bits)
-                    HWY_ATTR { StoreBits(bits, out + part * stride + i); });
+                    HWY_ATTR { StoreBits(bits, out + part * n + i); });
   }
   if (i == n) return;
   HWY_ALIGN float last[kLanes] = {};
   std::copy(values + i, values + n, last);
   SplitVector(hn::Load(d, last), parts,
               [&](size_t part, hn::Vec<U32> bits) HWY_ATTR {
-                T stored[kLanes];
+                uint16_t stored[kLanes];
                 StoreBits(bits, stored);
-                std::copy_n(stored, n - i, out + part * stride + i);
+                std::copy_n(stored, n - i, out + part * n + i);
               });
-}
-
-void SplitToU16(const float* values, size_t n, size_t parts, size_t stride,
-                uint16_t* out) {
-  SplitRow(values, n, parts, stride, out);
-}
-
-void SplitToF32(const float* values, size_t n, size_t parts, size_t stride,
-                float* out) {
-  SplitRow(values, n, parts, stride, out);
 }
 
 void SplitToTiles(const float* values, size_t n, size_t parts,
@@ -140,7 +123,6 @@ namespace paged_kv::llm {
 namespace {
 
 HWY_EXPORT(SplitToU16);
-HWY_EXPORT(SplitToF32);
 HWY_EXPORT(SplitToTiles);
 HWY_EXPORT(Join);
 
@@ -150,14 +132,7 @@ void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
                    uint16_t* out) {
   PAGED_KV_CHECK(parts >= 1 && parts <= kMaxParts);
   HWY_DYNAMIC_DISPATCH(SplitToU16)
-  (values.data(), values.size(), parts, values.size(), out);
-}
-
-void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
-                   size_t stride, float* out) {
-  PAGED_KV_CHECK(parts >= 1 && parts <= kMaxParts);
-  HWY_DYNAMIC_DISPATCH(SplitToF32)
-  (values.data(), values.size(), parts, stride, out);
+  (values.data(), values.size(), parts, out);
 }
 
 void SplitIntoTiles(absl::Span<const float> values,

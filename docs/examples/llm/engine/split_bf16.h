@@ -21,10 +21,6 @@ inline constexpr uint32_t kMaxParts = 3;
 void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
                    uint16_t* out);  // [parts, values.size()]
 
-// The same as f32, with each part `stride` behind the one before.
-void SplitIntoBf16(absl::Span<const float> values, uint32_t parts,
-                   size_t stride, float* out);  // [parts, stride]
-
 // The same into rows of tiles: part p begins at rows[p], 32 values follow one
 // another, the next 32 are `stride` behind. Zeros fill up the last ones.
 void SplitIntoTiles(absl::Span<const float> values,

@@ -44,9 +44,11 @@ struct TileRows {
 bool CanMultiplyTileRows();
 
 // y [rows, kOutputBlock] for one block of weights,
-// [PaddedInputs(inputs) / 2, kOutputBlock, 2], as MultiplyFewRows() takes it
-// and with the bits of its chains of 32. Behind `weights`, up to `end`, lies
-// what is going to be read next. REQUIRES: CanMultiplyTileRows().
+// [PaddedInputs(inputs) / 2, kOutputBlock, 2], as MultiplyFewRows() takes it.
+// Inputs are added up in chains of 32, each the sums of its even and of its odd
+// ones (TDPBF16PS of Intel's instruction set reference). Behind `weights`, up
+// to `end`, lies what is going to be read next.
+// REQUIRES: CanMultiplyTileRows().
 //
 // Thread safety: may run concurrently, each with its own y.
 void MultiplyTileRows(const TileRows& product, const void* weights,

@@ -9,8 +9,11 @@
 #include <cstring>
 
 #include "absl/functional/function_ref.h"
+#include "attention/float_formats.h"
 #include "docs/examples/llm/engine/split_bf16.h"
 #include "docs/examples/llm/engine/tile_rows.h"
+#include "hwy/aligned_allocator.h"
+#include "paged_kv/status_macros.h"
 
 namespace paged_kv::llm {
 namespace {
@@ -48,21 +51,22 @@ TestRows MakeTestRows(WeightType type, uint32_t inputs) {
   if (type == WeightType::kBf16) {
     rows.rounded.resize(rows.values.size());
     SplitIntoBf16(rows.values, 1, rows.rounded.data());
-    SplitIntoBf16(rows.values, 1, rows.values.size(), rows.values.data());
+    std::transform(rows.rounded.begin(), rows.rounded.end(),
+                   rows.values.begin(), attention::Bf16ToF32);
   }
   return rows;
 }
 
 // The results of all test rows, a product's rows at a time.
 std::vector<float> Products(const OneDnnMatmul& matmul,
-                            const WeightSlice& slice, const std::byte* x,
-                            size_t row_bytes) {
+                            const dnnl::memory& weights, size_t outputs,
+                            const std::byte* x, size_t row_bytes) {
   const auto rows = static_cast<size_t>(matmul.rows());
-  std::vector<float> y(size_t{kMaxProductRows} * slice.outputs);
+  std::vector<float> y(size_t{kMaxProductRows} * outputs);
   std::vector<std::byte> scratch(matmul.scratch_bytes());
   for (size_t first = 0; first < kMaxProductRows; first += rows) {
-    matmul.Run(x + first * row_bytes, slice.weights,
-               y.data() + first * slice.outputs, scratch.data());
+    matmul.Run(x + first * row_bytes, weights, y.data() + first * outputs,
+               scratch.data());
   }
   return y;
 }
@@ -110,34 +114,34 @@ std::vector<T> Padded(const std::vector<T>& rows, size_t inputs) {
 
 // The chain with which a few rows have the same bits; 0 if none of those that
 // oneDNN was seen to use is it.
-uint32_t FindChain(WeightType type, uint32_t inputs, const WeightSlice& slice,
-                   const TestRows& tests, const std::vector<float>& expected) {
-  const size_t block_bytes = OutputBlockBytes(type, slice.Layout());
-  if (block_bytes == 0) return 0;
+uint32_t FindChain(Arithmetic arithmetic, uint32_t inputs,
+                   const WeightSlice& slice, const TestRows& tests,
+                   const std::vector<float>& expected) {
+  const WeightType type = StoredType(arithmetic);
+  const size_t block_bytes = OutputBlockBytes(type, slice.layout);
+  if (block_bytes == 0 || arithmetic == Arithmetic::kBf16) return 0;
   const std::vector<float> x = Padded(tests.values, inputs);
   const auto fits = [&](uint32_t chain) {
     return GivesBits(slice, block_bytes, kMaxFewRows, expected,
                      [&](size_t first, const std::byte* weights,
-                         const std::byte* end, float* y) {
+                         const std::byte*, float* y) {
                        MultiplyFewRows(
                            {type, inputs, chain, kMaxFewRows,
                             x.data() + first * PaddedInputs(inputs)},
-                           weights, end, y);
+                           weights, nullptr, y);
                      });
   };
-  constexpr uint32_t kTileChain = 32;
-  if (type == WeightType::kBf16) return fits(kTileChain) ? kTileChain : 0;
-  const std::array<uint32_t, 4> chains = {inputs, 512, 1024, 256};
+  const std::array<uint32_t, 4> chains = {inputs + inputs % 2, 512, 1024, 256};
   const auto found = std::find_if(chains.begin(), chains.end(), fits);
   return found == chains.end() ? 0 : *found;
 }
 
 // Whether tiles give these bits.
-bool TilesFit(WeightType type, uint32_t inputs, const WeightSlice& slice,
+bool TilesFit(Arithmetic arithmetic, uint32_t inputs, const WeightSlice& slice,
               const TestRows& tests, const std::vector<float>& expected) {
-  const size_t block_bytes = OutputBlockBytes(type, slice.Layout());
-  if (block_bytes == 0 || type != WeightType::kBf16) return false;
-  if (!CanMultiplyTileRows()) return false;
+  if (arithmetic != Arithmetic::kBf16 || !CanMultiplyTileRows()) return false;
+  const size_t block_bytes = OutputBlockBytes(WeightType::kBf16, slice.layout);
+  if (block_bytes == 0) return false;
   const TileLayout layout = {inputs, kMaxTileRows};
   std::vector<uint16_t> x(layout.size());
   return GivesBits(
@@ -156,9 +160,56 @@ bool TilesFit(WeightType type, uint32_t inputs, const WeightSlice& slice,
 
 }  // namespace
 
+WeightType StoredType(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::kF32 ? WeightType::kF32 : WeightType::kBf16;
+}
+
+WeightType ProductType(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::kBf16 ? WeightType::kBf16 : WeightType::kF32;
+}
+
 size_t WeightSlice::PaddedBytes() const {
-  return (Layout().get_size() + kSliceAlignment - 1) / kSliceAlignment *
+  return (layout.get_size() + kSliceAlignment - 1) / kSliceAlignment *
          kSliceAlignment;
+}
+
+size_t WeightSlice::WideBytes() const {
+  const dnnl::memory::desc& wanted = matmuls->reference().weights_layout();
+  return layout == wanted ? 0 : wanted.get_size();
+}
+
+absl::Status FindProducts(Arithmetic arithmetic, uint32_t inputs,
+                          WeightSlice* slice) {
+  PAGED_KV_ASSIGN_OR_RETURN(slice->matmuls, MatmulsFor(ProductType(arithmetic),
+                                                       inputs, slice->outputs));
+  slice->layout = slice->matmuls->reference().weights_layout();
+  if (arithmetic != Arithmetic::kWidened) return absl::OkStatus();
+  if (OutputBlockBytes(WeightType::kF32, slice->layout) == 0) {
+    return absl::UnimplementedError(
+        "oneDNN packs f32 weights in an order of its own here");
+  }
+  slice->layout = PairedLayout(inputs, slice->outputs);
+  return absl::OkStatus();
+}
+
+dnnl::memory ProductWeights(Arithmetic arithmetic, const WeightSlice& slice,
+                            std::byte* wide) {
+  if (arithmetic != Arithmetic::kWidened) return slice.weights;
+  const dnnl::memory::desc& wanted =
+      slice.matmuls->reference().weights_layout();
+  const size_t from_bytes = OutputBlockBytes(WeightType::kBf16, slice.layout);
+  const size_t to_bytes = OutputBlockBytes(WeightType::kF32, wanted);
+  const auto inputs =
+      static_cast<uint32_t>(to_bytes / (kOutputBlock * sizeof(float)));
+  const auto* from =
+      static_cast<const std::byte*>(slice.weights.get_data_handle());
+  std::byte* to = wide;
+  for (uint32_t n = 0; n < slice.outputs; n += kOutputBlock) {
+    WidenBlock(from, inputs, reinterpret_cast<float*>(to));
+    from += from_bytes;
+    to += to_bytes;
+  }
+  return OnCpu(wanted, wide);
 }
 
 std::vector<WeightSlice> CutOutputs(uint32_t outputs, size_t bytes) {
@@ -178,20 +229,27 @@ std::vector<WeightSlice> CutOutputs(uint32_t outputs, size_t bytes) {
   return slices;
 }
 
-void ChooseProducts(WeightType type, uint32_t inputs, WeightSlice* slice) {
+void ChooseProducts(Arithmetic arithmetic, uint32_t inputs,
+                    WeightSlice* slice) {
+  const WeightType type = ProductType(arithmetic);
   const TestRows tests = MakeTestRows(type, inputs);
   const size_t row_bytes = inputs * WeightTypeBytes(type);
-  const std::vector<float> expected =
-      Products(slice->matmuls->reference(), *slice, tests.data(), row_bytes);
+  const auto wide = hwy::AllocateAligned<std::byte>(
+      std::max(slice->WideBytes(), kSliceAlignment));
+  const dnnl::memory weights = ProductWeights(arithmetic, *slice, wide.get());
+  const auto products = [&](const OneDnnMatmul& matmul) {
+    return Products(matmul, weights, slice->outputs, tests.data(), row_bytes);
+  };
+  const std::vector<float> expected = products(slice->matmuls->reference());
   for (const OneDnnMatmul& matmul : slice->matmuls->by_rows) {
-    const std::vector<float> y =
-        Products(matmul, *slice, tests.data(), row_bytes);
+    const std::vector<float> y = products(matmul);
     if (std::memcmp(y.data(), expected.data(), y.size() * sizeof(float)) == 0) {
       slice->by_rows.push_back(&matmul);
     }
   }
-  slice->few_rows_chain = FindChain(type, inputs, *slice, tests, expected);
-  slice->tile_rows = TilesFit(type, inputs, *slice, tests, expected);
+  slice->few_rows_chain =
+      FindChain(arithmetic, inputs, *slice, tests, expected);
+  slice->tile_rows = TilesFit(arithmetic, inputs, *slice, tests, expected);
 }
 
 }  // namespace paged_kv::llm

@@ -73,26 +73,25 @@ void Pack(Problem* problem) {
   }
 }
 
+// Rows that tiles can multiply are of bf16.
 Problem MakeProblem(WeightType type, uint32_t inputs, uint32_t rows,
-                    std::mt19937_64& random) {
+                    std::mt19937_64& random, bool bf16_rows = false) {
   Problem problem;
   problem.type = type;
   problem.inputs = inputs;
   problem.rows = rows;
   std::normal_distribution<float> normal;
-  const auto draw = [&] {
+  const auto draw = [&](bool is_bf16) {
     const float value = std::ldexp(normal(random), int(random() % 16) - 8);
-    return type == WeightType::kF32
-               ? value
-               : attention::Bf16ToF32(attention::F32ToBf16(value));
+    return is_bf16 ? attention::Bf16ToF32(attention::F32ToBf16(value)) : value;
   };
   for (size_t i = 0; i < size_t{inputs} * kOutputBlock; ++i) {
-    problem.weights.push_back(draw());
+    problem.weights.push_back(draw(type == WeightType::kBf16));
   }
   problem.x.resize(rows * PaddedInputs(inputs));
   for (uint32_t row = 0; row < rows; ++row) {
     for (uint32_t k = 0; k < inputs; ++k) {
-      problem.x[row * PaddedInputs(inputs) + k] = draw();
+      problem.x[row * PaddedInputs(inputs) + k] = draw(bf16_rows);
     }
   }
   Pack(&problem);
@@ -104,8 +103,15 @@ std::vector<float> Multiply(const Problem& problem, uint32_t chain) {
   const std::byte* const weights = problem.packed.get();
   MultiplyFewRows(
       {problem.type, problem.inputs, chain, problem.rows, problem.x.data()},
-      weights, weights + problem.packed_bytes, y.data());
+      weights, weights, y.data());
   return y;
+}
+
+// Adds a product, fused or not.
+float AddProduct(float x, float weight, float sum, bool fuses) {
+  if (fuses) return std::fma(x, weight, sum);
+  const volatile float product = x * weight;
+  return sum + product;
 }
 
 // The sum as the header describes it, a number at a time.
@@ -113,28 +119,21 @@ float ReferenceSum(const Problem& problem, uint32_t row, uint32_t output,
                    uint32_t chain, bool fuses) {
   float total = 0;
   for (uint32_t first = 0; first < problem.inputs; first += chain) {
-    float sums[2] = {0, 0};
+    float sum = 0;
     for (uint32_t k = first; k < std::min(first + chain, problem.inputs); ++k) {
-      float& sum = sums[problem.type == WeightType::kBf16 ? k % 2 : 0];
-      const float x = problem.value(row, k), w = problem.weight(output, k);
-      if (fuses) {
-        sum = std::fma(x, w, sum);
-      } else {
-        const volatile float product = x * w;
-        sum += product;
-      }
+      sum = AddProduct(problem.value(row, k), problem.weight(output, k), sum,
+                       fuses);
     }
-    total += sums[0] + sums[1];
+    total += sum;
   }
   return total;
 }
 
 class FewRowsTest : public testing::TestWithParam<WeightType> {
  protected:
-  // 32 is what the tiles of AMX use.
+  // Below, at and above what one pass over the rows takes.
   std::vector<uint32_t> Chains(uint32_t inputs) const {
-    if (GetParam() == WeightType::kBf16) return {32, 64, inputs + inputs % 2};
-    return {32, 512, inputs};
+    return {32, 64, 512, 70, inputs + inputs % 2};
   }
 
   std::mt19937_64 random_{TestSeed(1)};
@@ -186,6 +185,24 @@ TEST_P(FewRowsTest, IsCloseToSumsInDoublePrecision) {
   }
 }
 
+TEST(WidenBlockTest, GivesTheSameNumbersOnEveryTarget) {
+  std::mt19937_64 random(TestSeed(3));
+  for (const uint32_t inputs : {2u, 16u, 576u}) {
+    const Problem problem = MakeProblem(WeightType::kBf16, inputs, 1, random);
+    for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+      SCOPED_TRACE(hwy::TargetName(target));
+      const ScopedTarget scoped(target);
+      const auto wide =
+          hwy::AllocateAligned<float>(size_t{inputs} * kOutputBlock);
+      WidenBlock(problem.packed.get(), inputs, wide.get());
+      for (uint32_t i = 0; i < inputs * kOutputBlock; ++i) {
+        ASSERT_EQ(wide[i], problem.weight(i % kOutputBlock, i / kOutputBlock))
+            << inputs << " inputs, number " << i;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, FewRowsTest,
                          testing::Values(WeightType::kF32, WeightType::kBf16),
                          [](const auto& instance) {
@@ -209,51 +226,40 @@ std::vector<float> MultiplyByTiles(const Problem& problem) {
   return y;
 }
 
-TEST(TileRowsTest, GiveTheBitsOfFewRows) {
+// How tiles add up: in chains of 32, each the sums of its even and of its odd
+// inputs (TDPBF16PS in Intel's instruction set reference).
+float ReferenceTileSum(const Problem& problem, uint32_t row, uint32_t output) {
+  constexpr uint32_t kChain = 32;
+  float total = 0;
+  for (uint32_t first = 0; first < problem.inputs; first += kChain) {
+    float sums[2] = {0, 0};
+    for (uint32_t k = first; k < std::min(first + kChain, problem.inputs);
+         ++k) {
+      sums[k % 2] = std::fma(problem.value(row, k), problem.weight(output, k),
+                             sums[k % 2]);
+    }
+    total += sums[0] + sums[1];
+  }
+  return total;
+}
+
+TEST(TileRowsTest, AddUpAsTheInstructionDoes) {
   if (!CanMultiplyTileRows()) GTEST_SKIP() << "no AMX tiles here";
   std::mt19937_64 random(TestSeed(2));
   for (const uint32_t inputs : kInputs) {
     for (uint32_t rows = 1; rows <= kMaxTileRows; ++rows) {
       const Problem problem =
-          MakeProblem(WeightType::kBf16, inputs, rows, random);
+          MakeProblem(WeightType::kBf16, inputs, rows, random, true);
       std::vector<float> expected;
       for (uint32_t i = 0; i < rows * kOutputBlock; ++i) {
-        expected.push_back(ReferenceSum(problem, i / kOutputBlock,
-                                        i % kOutputBlock, 32, true));
+        expected.push_back(
+            ReferenceTileSum(problem, i / kOutputBlock, i % kOutputBlock));
       }
       ASSERT_EQ(MultiplyByTiles(problem), expected)
           << rows << " rows of " << inputs;
     }
   }
 }
-
-#if HWY_ARCH_X86
-// As the tiles of AMX do; and the thread's own arithmetic stays as it was.
-TEST(FewRowsSubnormalsTest, AreZerosOfBf16) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    const ScopedTarget scoped(target);
-    Problem problem;
-    problem.type = WeightType::kBf16;
-    problem.inputs = 2;
-    problem.rows = 2;
-    problem.weights.assign(size_t{2} * kOutputBlock, 0x1p-100F);
-    problem.x.assign(2 * PaddedInputs(2), 0.0F);
-    problem.x[0] = 0x1p-40F;                    // a product that is subnormal
-    problem.x[PaddedInputs(2)] = 0x1p-130F;     // a factor that is
-    problem.x[PaddedInputs(2) + 1] = 0x1p-20F;  // neither
-    Pack(&problem);
-    std::vector<float> expected(size_t{2} * kOutputBlock, 0.0F);
-    std::fill(expected.begin() + kOutputBlock, expected.end(), 0x1p-120F);
-    EXPECT_EQ(Multiply(problem, 32), expected);
-    if (CanMultiplyTileRows()) {
-      EXPECT_EQ(MultiplyByTiles(problem), expected);
-    }
-    const volatile float smallest = std::numeric_limits<float>::min();
-    EXPECT_GT(smallest / 2, 0.0F);
-  }
-}
-#endif
 
 }  // namespace
 }  // namespace paged_kv::llm
