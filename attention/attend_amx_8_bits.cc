@@ -58,7 +58,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace paged_kv::attention::internal {
 
-TileKernel Attend8BitsAmx(const BlockShape& shape) {
+ManyRowsKernel Attend8BitsAmx(const BlockShape& shape) {
   constexpr uint32_t kDimsPerTile = 32;
   constexpr uint32_t kColumnsAtOnce = 64;
   if (shape.head_dim % kDimsPerTile != 0 ||

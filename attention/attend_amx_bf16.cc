@@ -33,7 +33,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace paged_kv::attention::internal {
 
-TileKernel AttendBf16Amx(const BlockShape& shape) {
+ManyRowsKernel AttendBf16Amx(const BlockShape& shape) {
   constexpr uint32_t kDimsPerTile = 32;
   if (shape.head_dim % kDimsPerTile != 0 ||
       shape.VHeadDim() % kDimsPerTile != 0) {

@@ -34,6 +34,7 @@
 #include "attention/item_rows_internal.h"
 #include "attention/online_softmax-inl.h"
 #include "attention/round_to_bytes-inl.h"
+#include "attention/stage_int8-inl.h"
 #include "hwy/highway.h"
 
 #if PAGED_KV_HAS_AMX && HWY_TARGET == HWY_AVX3
@@ -47,10 +48,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 class AmxInt8Kernel {
  public:
   static constexpr uint32_t kMaxRows = kAmxTileRows / 2;
-  // Dims of keys that one tile sums over; columns of V that a row of four tiles
-  // has.
+  // Dims of keys that one tile sums over.
   static constexpr size_t kDims = 4 * kAmxTileRows;
-  static constexpr size_t kUnitColumns = 64;
 
   AmxInt8Kernel(const AttendCall& call, const AttendTask& task,
                 const AttendTask& next, float* scratch)
@@ -74,14 +73,10 @@ class AmxInt8Kernel {
     Finish();
   }
 
-  // Which column of a unit is column n of its tile; see StageValues().
-  static constexpr size_t UnitColumn(size_t tile, size_t n) {
-    return n / 4 * 16 + tile * 4 + n % 4;
-  }
-
  private:
-  static constexpr size_t kUnitTiles = kUnitColumns / kAmxColumns;
-  static constexpr size_t kUnitBytes = kUnitTiles * kAmxTileBytes;
+  static constexpr size_t kUnitColumns = kInt8UnitColumns;
+  static constexpr size_t kUnitBytes =
+      kUnitColumns / kAmxColumns * kAmxTileBytes;
 
   // Parts of the worker's scratch. Rows 2 r and 2 r + 1 of queries, scores,
   // weights and products are the upper and the lower bytes of row r.
@@ -103,10 +98,10 @@ class AmxInt8Kernel {
     uint8_t* queries;   // tiles [step of dims]
     uint8_t* gathered;  // stored tiles of keys in plain order
     int32_t* products;  // [16, kUnitColumns], of weights and values
-    uint8_t* values;    // tiles [unit of columns][kUnitTiles]
+    uint8_t* values;    // as StageInt8Values() leaves them
     float* scores;      // [16, kChunkTokens], int32 at first
     uint8_t* weights;   // one tile
-    float* outputs;     // [rows, stride], columns as in SortColumns()
+    float* outputs;     // [rows, stride], columns as in SortInt8Columns()
     float* references;  // [rows]
     float* sums;        // [rows]
     float* lane_sums;   // [rows, kAmxColumns], what adds up to `sums`
@@ -130,31 +125,14 @@ class AmxInt8Kernel {
   // The upper bytes of a query as a row of the tiles at `row`, its lower bytes
   // as the one below; returns the scale.
   float PackQuery(const float* query, uint8_t* row) const {
-    const AmxTag d;
-    const hn::Rebind<int8_t, AmxTag> d8;
-    auto max = hn::Zero(d);
-    auto finite = hn::Zero(d);
-    for (size_t i = 0; i < head_dim_; i += kAmxColumns) {
-      const auto value = hn::LoadU(d, query + i);
-      max = hn::Max(max, hn::Abs(value));
-      finite = hn::Add(finite, hn::Sub(value, value));  // or NaN
-    }
-    const IntegerScale scale(hn::GetLane(hn::MaxOfLanes(d, max)),
-                             hn::AllTrue(d, hn::Eq(finite, finite)),
-                             kLargestQuery);
-    for (size_t i = 0; i < head_dim_; i += kAmxColumns) {
-      const auto value = hn::NearestInt(
-          hn::Mul(hn::LoadU(d, query + i), hn::Set(d, scale.inverse)));
-      // The lower byte has a sign, too.
-      const hn::RebindToSigned<AmxTag> di;
-      const auto upper = hn::ShiftRight<8>(hn::Add(value, hn::Set(di, 128)));
-      const auto lower = hn::Sub(value, hn::ShiftLeft<8>(upper));
-      uint8_t* to = row + i / kDims * kAmxTileBytes + i % kDims;
-      hn::StoreU(hn::DemoteTo(d8, upper), d8, reinterpret_cast<int8_t*>(to));
-      hn::StoreU(hn::DemoteTo(d8, lower), d8,
-                 reinterpret_cast<int8_t*>(to + kAmxTileRowBytes));
-    }
-    return scale.scale;
+    return RoundQuery(
+               query, head_dim_,
+               [row](size_t dim, const int8_t* upper, const int8_t* lower) {
+                 uint8_t* to = row + dim / kDims * kAmxTileBytes + dim % kDims;
+                 std::memcpy(to, upper, kAmxColumns);
+                 std::memcpy(to + kAmxTileRowBytes, lower, kAmxColumns);
+               })
+        .scale;
   }
 
   void AttendChunk(const KeyChunk& chunk) {
@@ -166,7 +144,7 @@ class AmxInt8Kernel {
     }
     if (!any_seen) return;
     ScoreKeys(chunk);
-    StageValues(chunk);
+    StageInt8Values(chunk, v_head_dim_, scratch_.values, &prefetch_);
     const AmxScales<true> scales(chunk);
     for (uint32_t r = 0; r < rows_.size(); ++r) {
       float* scores = scratch_.scores + 2 * r * kChunkTokens;
@@ -251,40 +229,6 @@ class AmxInt8Kernel {
     weight_scales_[r] = StoreWeightBytes(w, upper, upper + kAmxTileRowBytes);
   }
 
-  // Interleaves the values of tokens i, i + 16, i + 32 and i + 48, the quads of
-  // StoreWeightBytes().
-  void StageValues(const KeyChunk& chunk) {
-    const hn::FixedTag<uint8_t, kUnitColumns> d;
-    const hn::FixedTag<uint16_t, kUnitColumns / 2> d16;
-    const AmxValueRows values(chunk);
-    PrefetchCursor prefetch = prefetch_;
-    uint8_t* to = scratch_.values;
-    for (size_t column = 0; column < v_head_dim_; column += kUnitColumns) {
-      for (size_t i = 0; i < kAmxTileRows; ++i) {
-        prefetch.Prefetch<2>();
-        const auto load = [&](size_t token) HWY_ATTR {
-          return hn::LoadU(d, values.rows[i + token] + column);
-        };
-        const auto v0 = load(0), v1 = load(16), v2 = load(32), v3 = load(48);
-        const auto pairs = [&](auto a) HWY_ATTR { return hn::BitCast(d16, a); };
-        const auto low01 = pairs(hn::InterleaveLower(d, v0, v1));
-        const auto high01 = pairs(hn::InterleaveUpper(d, v0, v1));
-        const auto low23 = pairs(hn::InterleaveLower(d, v2, v3));
-        const auto high23 = pairs(hn::InterleaveUpper(d, v2, v3));
-        auto* row = reinterpret_cast<uint16_t*>(to + i * kAmxTileRowBytes);
-        constexpr size_t kNextTile = kAmxTileBytes / sizeof(uint16_t);
-        hn::Store(hn::InterleaveLower(d16, low01, low23), d16, row);
-        hn::Store(hn::InterleaveUpper(d16, low01, low23), d16, row + kNextTile);
-        hn::Store(hn::InterleaveLower(d16, high01, high23), d16,
-                  row + 2 * kNextTile);
-        hn::Store(hn::InterleaveUpper(d16, high01, high23), d16,
-                  row + 3 * kNextTile);
-      }
-      to += kUnitBytes;
-    }
-    prefetch_ = prefetch;
-  }
-
   // outputs += weights times values.
   void AccumulateValues() {
     AmxLoad<4>(scratch_.weights);
@@ -338,7 +282,7 @@ class AmxInt8Kernel {
   void Finish() const {
     const AmxTag d;
     for (uint32_t r = 0; r < rows_.size(); ++r) {
-      SortColumns<AmxInt8Kernel>(v_head_dim_, scratch_.outputs + r * stride_);
+      SortInt8Columns(v_head_dim_, scratch_.outputs + r * stride_);
       const auto sums = hn::Load(d, scratch_.lane_sums + r * kAmxColumns);
       scratch_.sums[r] = hn::GetLane(hn::SumOfLanes(d, sums));
     }

@@ -125,16 +125,20 @@ AttendFunction AttendBf16(Isa isa);
 AttendFunction AttendFp8(Isa isa);
 AttendFunction AttendInt8(Isa isa);
 
-// A kernel on tile registers and the rows of an item from which on it is the
-// fastest one.
-struct TileKernel {
+// A kernel for items of several rows, and the number of rows from which on it
+// is the fastest one.
+struct ManyRowsKernel {
   AttendFunction function = nullptr;
   uint32_t min_rows = 0;
 };
 
-// For bf16 and for both 8-bit types; null for shapes that do not fill tiles.
-TileKernel AttendBf16Amx(const BlockShape& shape);
-TileKernel Attend8BitsAmx(const BlockShape& shape);
+// On tile registers, for bf16 and for both 8-bit types; null for shapes that do
+// not fill tiles.
+ManyRowsKernel AttendBf16Amx(const BlockShape& shape);
+ManyRowsKernel Attend8BitsAmx(const BlockShape& shape);
+// On VNNI's dot products of bytes, for int8; null for shapes that do not fill
+// vectors.
+ManyRowsKernel AttendInt8Dot(const BlockShape& shape);
 
 }  // namespace paged_kv::attention::internal
 

@@ -25,11 +25,11 @@ using internal::AlignedFloats;
 using internal::AttendCall;
 using internal::AttendFunction;
 using internal::AttendTask;
+using internal::ManyRowsKernel;
 using internal::ScratchLayout;
 using internal::SequenceQueries;
 using internal::SharedPrefix;
 using internal::SplitRows;
-using internal::TileKernel;
 using internal::WorkItem;
 using internal::WorkPartition;
 
@@ -51,7 +51,7 @@ AttendFunction FindVectorKernel(DType dtype, Isa isa) {
   return nullptr;
 }
 
-TileKernel FindTileKernel(const BlockShape& shape) {
+ManyRowsKernel FindTileKernel(const BlockShape& shape) {
   switch (shape.dtype) {
     case DType::kBF16:
       return internal::AttendBf16Amx(shape);
@@ -65,20 +65,28 @@ TileKernel FindTileKernel(const BlockShape& shape) {
   return {};
 }
 
+ManyRowsKernel FindManyRowsKernel(const BlockShape& shape, Isa isa) {
+  if (isa == Isa::kAmxBf16) return FindTileKernel(shape);
+  if (isa == Isa::kAvx512Dl && shape.dtype == DType::kInt8) {
+    return internal::AttendInt8Dot(shape);
+  }
+  return {};
+}
+
 // Kernels by the number of an item's rows.
 struct Kernels {
   Kernels(const BlockShape& shape, Isa isa)
       : vectors(FindVectorKernel(shape.dtype, isa)),
-        tiles(isa == Isa::kAmxBf16 ? FindTileKernel(shape) : TileKernel()) {}
+        many_rows(FindManyRowsKernel(shape, isa)) {}
 
   AttendFunction For(const WorkItem& item) const {
-    const bool use_tiles =
-        tiles.function != nullptr && item.num_rows >= tiles.min_rows;
-    return use_tiles ? tiles.function : vectors;
+    const bool many =
+        many_rows.function != nullptr && item.num_rows >= many_rows.min_rows;
+    return many ? many_rows.function : vectors;
   }
 
   AttendFunction vectors;
-  TileKernel tiles;
+  ManyRowsKernel many_rows;
 };
 
 absl::Status CheckCommon(const KvPages& pages, uint32_t query_heads,

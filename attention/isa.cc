@@ -17,20 +17,25 @@ namespace {
 struct IsaEntry {
   Isa isa;
   const char* name;
-  int64_t target;  // Highway's bit that it needs; 0: none
+  int64_t target;    // Highway's bit that the processor needs; 0: none
+  int64_t compiled;  // those of which the binary needs one
 };
+
+// Binaries that leave out the loops of AVX3_DL use those of AVX3 in their
+// place.
+constexpr int64_t kAvx3 = HWY_AVX3_DL | HWY_AVX3;
 
 // Best first.
 constexpr IsaEntry kEntries[] = {
-    {Isa::kAmxBf16, "amx_bf16", HWY_AVX3},
-    {Isa::kAvx512Dl, "avx512_dl", HWY_AVX3_DL},
-    {Isa::kAvx512, "avx512", HWY_AVX3},
-    {Isa::kAvx2, "avx2", HWY_AVX2},
-    {Isa::kSse4, "sse4", HWY_SSE4},
-    {Isa::kSsse3, "ssse3", HWY_SSSE3},
-    {Isa::kNeon, "neon", HWY_NEON},
-    {Isa::kScalar, "scalar", HWY_SCALAR | HWY_EMU128},
-    {Isa::kAuto, "auto", 0},
+    {Isa::kAmxBf16, "amx_bf16", HWY_AVX3, HWY_AVX3},
+    {Isa::kAvx512Dl, "avx512_dl", HWY_AVX3_DL, kAvx3},
+    {Isa::kAvx512, "avx512", HWY_AVX3, HWY_AVX3},
+    {Isa::kAvx2, "avx2", HWY_AVX2, HWY_AVX2},
+    {Isa::kSse4, "sse4", HWY_SSE4, HWY_SSE4},
+    {Isa::kSsse3, "ssse3", HWY_SSSE3, HWY_SSSE3},
+    {Isa::kNeon, "neon", HWY_NEON, HWY_NEON},
+    {Isa::kScalar, "scalar", HWY_SCALAR | HWY_EMU128, HWY_SCALAR | HWY_EMU128},
+    {Isa::kAuto, "auto", 0, 0},
 };
 
 std::vector<Isa> FindSupportedIsas() {
@@ -39,7 +44,8 @@ std::vector<Isa> FindSupportedIsas() {
   const int64_t supported = hwy::SupportedTargets() | HWY_SCALAR | HWY_EMU128;
   std::vector<Isa> isas;
   for (const IsaEntry& entry : kEntries) {
-    if ((entry.target & supported & HWY_TARGETS) == 0) continue;
+    if ((entry.target & supported) == 0) continue;
+    if ((entry.compiled & HWY_TARGETS) == 0) continue;
     if (entry.isa == Isa::kAmxBf16 && !internal::CanUseAmxBf16()) continue;
     isas.push_back(entry.isa);
   }

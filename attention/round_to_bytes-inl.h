@@ -85,6 +85,49 @@ HWY_INLINE float StoreWeightBytes(
   return scale.scale;
 }
 
+struct RoundedQuery {
+  float scale = 0.0f;
+  int32_t upper_sum = 0;
+  int32_t lower_sum = 0;
+};
+
+// A query as integers of 16 bits, each an upper byte with a sign and a lower
+// byte with one: calls store(dim, upper, lower) for the 16 bytes from each 16th
+// dim on; returns the scale and the sums of the bytes.
+template <class Store>
+HWY_INLINE RoundedQuery RoundQuery(const float* query, size_t head_dim,
+                                   const Store& store) {
+  const AmxTag d;
+  const hn::RebindToSigned<AmxTag> di;
+  const hn::Rebind<int8_t, AmxTag> d8;
+  auto max = hn::Zero(d);
+  auto finite = hn::Zero(d);
+  for (size_t i = 0; i < head_dim; i += kAmxColumns) {
+    const auto value = hn::LoadU(d, query + i);
+    max = hn::Max(max, hn::Abs(value));
+    finite = hn::Add(finite, hn::Sub(value, value));  // or NaN
+  }
+  const IntegerScale scale(hn::GetLane(hn::MaxOfLanes(d, max)),
+                           hn::AllTrue(d, hn::Eq(finite, finite)),
+                           kLargestQuery);
+  auto upper_sum = hn::Zero(di);
+  auto lower_sum = hn::Zero(di);
+  for (size_t i = 0; i < head_dim; i += kAmxColumns) {
+    const auto value = hn::NearestInt(
+        hn::Mul(hn::LoadU(d, query + i), hn::Set(d, scale.inverse)));
+    const auto upper = hn::ShiftRight<8>(hn::Add(value, hn::Set(di, 128)));
+    const auto lower = hn::Sub(value, hn::ShiftLeft<8>(upper));
+    upper_sum = hn::Add(upper_sum, upper);
+    lower_sum = hn::Add(lower_sum, lower);
+    int8_t bytes[2][kAmxColumns];
+    hn::StoreU(hn::DemoteTo(d8, upper), d8, bytes[0]);
+    hn::StoreU(hn::DemoteTo(d8, lower), d8, bytes[1]);
+    store(i, bytes[0], bytes[1]);
+  }
+  return {scale.scale, hn::GetLane(hn::SumOfLanes(di, upper_sum)),
+          hn::GetLane(hn::SumOfLanes(di, lower_sum))};
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace paged_kv::attention::internal

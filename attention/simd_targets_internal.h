@@ -32,10 +32,9 @@
     using ::paged_kv::attention::Isa;                                     \
     switch (wanted) {                                                     \
       case Isa::kAmxBf16:                                                 \
+      case Isa::kAvx512Dl:                                                \
         if (HWY_TARGETS & HWY_AVX3_DL) return HWY_CHOOSE_AVX3_DL(FUNC);   \
         return HWY_CHOOSE_AVX3(FUNC);                                     \
-      case Isa::kAvx512Dl:                                                \
-        return HWY_CHOOSE_AVX3_DL(FUNC);                                  \
       case Isa::kAvx512:                                                  \
         return HWY_CHOOSE_AVX3(FUNC);                                     \
       case Isa::kAvx2:                                                    \

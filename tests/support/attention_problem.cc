@@ -267,8 +267,11 @@ absl::StatusOr<ReferenceResult> RunReference(const AttentionProblem& problem,
 
 Tolerance ToleranceFor(Isa isa, DType dtype) {
   const absl::StatusOr<Isa> resolved = ResolveIsa(isa);
-  if (!resolved.ok() || *resolved != Isa::kAmxBf16) return kPortableTolerance;
-  return dtype == DType::kInt8 ? kByteTileTolerance : kTileTolerance;
+  if (!resolved.ok()) return kPortableTolerance;
+  const bool tiles = *resolved == Isa::kAmxBf16;
+  const bool bytes = tiles || *resolved == Isa::kAvx512Dl;
+  if (bytes && dtype == DType::kInt8) return kByteTolerance;
+  return tiles ? kTileTolerance : kPortableTolerance;
 }
 
 std::string Compare(const ReferenceResult& want, const AttentionResult& got,

@@ -94,11 +94,12 @@ struct Tolerance {
 // absolute one only. Vector kernels compute in f32 whatever is stored, so one
 // tolerance does for all dtypes: it is that of f32 in the public suites, a
 // hundredth of theirs for 16 bits. Tiles lose 2^-16 of each query element and
-// weight; those of bytes 2^-16 of the largest one of a row, which is still a
-// hundredth of what the rounding of K and V to int8 costs.
+// weight; products of bytes, on tiles or in vectors, 2^-16 of the largest one
+// of a row, which is still a hundredth of what the rounding of K and V to int8
+// costs.
 inline constexpr Tolerance kPortableTolerance{1e-5, 1e-5};
 inline constexpr Tolerance kTileTolerance{1e-4, 1e-4};
-inline constexpr Tolerance kByteTileTolerance{3e-4, 3e-4};
+inline constexpr Tolerance kByteTolerance{3e-4, 3e-4};
 Tolerance ToleranceFor(Isa isa, DType dtype);
 
 // Empty if everything agrees, else the first disagreement.
