@@ -69,7 +69,7 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
     }
   }
   const size_t offset = column * Reader::kElementBytes;
-  constexpr size_t kBytes = kColumns * kLanes * Reader::kElementBytes;
+  constexpr size_t kBytes = kColumns * kLanes * Reader::kStoredBytes;
   constexpr size_t kLines = (kBytes + 63) / 64;
   // Several passes over a line take turns in asking for lines, so that these
   // are spread over all of them.

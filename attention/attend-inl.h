@@ -29,6 +29,7 @@
 #include "attention/key_cursor_internal.h"
 #include "attention/kv_reader-inl.h"
 #include "attention/prefetch_list_internal.h"
+#include "attention/stage_e4m3-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -56,6 +57,7 @@ class ItemKernel {
     // With many rows it pays to convert a chunk to f32 once.
     convert_ = Reader::kElementBytes != sizeof(float) &&
                rows_.size() > 2 * kMaxRegisterRows;
+    stage_ = kStages && !convert_ && parameters_.v_head_dim % 64 == 0;
   }
 
   void Run() {
@@ -68,6 +70,9 @@ class ItemKernel {
   }
 
  private:
+  static constexpr bool kStages =
+      HWY_TARGET <= HWY_AVX3 && std::is_same_v<Reader, E4m3Reader>;
+
   // Rows that registers hold together, from row r on.
   uint32_t BlockRows(uint32_t r) const {
     const uint32_t left = rows_.size() - r;
@@ -117,13 +122,60 @@ class ItemKernel {
                  view.tiles, &prefetch_);
     }
     if (convert_) {
-      const uint8_t* values[kChunkTokens];
-      ConvertKeys(&view);
-      ConvertValues(values, &view);
-      AttendAllRows<F32Reader>(chunk, view);
-    } else {
-      AttendAllRows<Reader>(chunk, view);
+      AttendConverted(chunk, &view);
+      return;
     }
+#if HWY_TARGET <= HWY_AVX3
+    if constexpr (kStages) {
+      if (stage_) {
+        AttendStaged(chunk, &view);
+        return;
+      }
+    }
+#endif
+    AttendAllRows<Reader>(chunk, view, [] {});
+  }
+
+  // Scratch for converted keys, then values, one in the place of the other, so
+  // that both find it in the first-level cache.
+  uint8_t* Converted() const {
+    const bool keys_are_larger = parameters_.head_dim > parameters_.v_head_dim;
+    return reinterpret_cast<uint8_t*>(
+        scratch_ + (keys_are_larger ? layout_.f32_keys : layout_.f32_values));
+  }
+
+#if HWY_TARGET <= HWY_AVX3
+  // By way of what StagedE4m3Reader reads.
+  void AttendStaged(const KeyChunk& chunk, ChunkView* view) {
+    uint8_t* staged = Converted();
+    const uint32_t num_tiles = (view->end + kTileTokens - 1) / kTileTokens;
+    E4m3Stage::Keys(view->tiles, num_tiles, parameters_.head_dim, staged);
+    const size_t row_bytes =
+        parameters_.v_head_dim * StagedE4m3Reader::kElementBytes;
+    const uint8_t* rows[kChunkTokens];
+    for (size_t j = 0; j < kChunkTokens; ++j) {
+      rows[j] = staged + j * row_bytes;
+      view->key_scales[j] *= StagedE4m3Reader::kFactor;
+      view->value_scales[j] *= StagedE4m3Reader::kFactor;
+    }
+    const uint8_t* const* stored = view->values;
+    view->values = rows;
+    AttendAllRows<StagedE4m3Reader>(chunk, *view, [&] {
+      E4m3Stage::Values(stored + view->begin, view->end - view->begin,
+                        parameters_.v_head_dim,
+                        staged + view->begin * row_bytes);
+    });
+  }
+#endif
+
+  // By way of f32.
+  void AttendConverted(const KeyChunk& chunk, ChunkView* view) {
+    ConvertKeys(view);
+    const uint8_t* rows[kChunkTokens];
+    const uint8_t* const* stored = view->values;
+    view->values = rows;
+    AttendAllRows<F32Reader>(chunk, *view,
+                             [&] { ConvertValues(stored, *view, rows); });
   }
 
   // Converts keys to f32, scales included.
@@ -131,7 +183,7 @@ class ItemKernel {
     const size_t steps = parameters_.head_dim / Reader::kStepDims;
     const size_t tile_floats = kTileTokens * parameters_.head_dim;
     for (uint32_t t = 0; t * kTileTokens < view->end; ++t) {
-      float* tile = scratch_ + layout_.f32_keys + t * tile_floats;
+      float* tile = reinterpret_cast<float*>(Converted()) + t * tile_floats;
       const float* scales = view->key_scales + t * kTileTokens;
       for (size_t step = 0; step < steps; ++step) {
         const uint8_t* from = view->tiles[t] + step * Reader::kStepBytes;
@@ -162,28 +214,43 @@ class ItemKernel {
     }
   }
 
-  // Converts values to f32, scales included.
-  void ConvertValues(const uint8_t** rows, ChunkView* view) {
-    const hn::CappedTag<float, 8> d;  // v_head_dim is a multiple of 8
+  // Converts `stored` values to f32, scales included, and points `rows` at
+  // them.
+  void ConvertValues(const uint8_t* const* stored, const ChunkView& view,
+                     const uint8_t** rows) {
+    // v_head_dim is a multiple of 8.
+    const hn::CappedTag<float, 16> d;
+    const hn::CappedTag<float, 8> d8;
     constexpr size_t kLineElements = 64 / Reader::kElementBytes;
-    for (uint32_t j = view->begin; j < view->end; ++j) {
-      float* to = scratch_ + layout_.f32_values + j * parameters_.v_head_dim;
-      for (size_t c = 0; c < parameters_.v_head_dim; c += hn::Lanes(d)) {
-        const size_t offset = c * Reader::kElementBytes;
+    const size_t columns = parameters_.v_head_dim;
+    auto* converted = reinterpret_cast<float*>(Converted());
+    for (uint32_t j = view.begin; j < view.end; ++j) {
+      float* to = converted + j * columns;
+      size_t c = 0;
+      for (; c + hn::Lanes(d) <= columns; c += hn::Lanes(d)) {
         if (c % kLineElements == 0) prefetch_.Prefetch<1>();
-        auto values = Reader::ValueVector(d, view->values[j] + offset);
-        if constexpr (Reader::kHasScales) {
-          values = hn::Mul(values, hn::Set(d, view->value_scales[j]));
-        }
-        hn::StoreU(values, d, to + c);
+        ConvertColumns(d, stored[j], view.value_scales[j], c, to);
+      }
+      for (; c < columns; c += hn::Lanes(d8)) {
+        ConvertColumns(d8, stored[j], view.value_scales[j], c, to);
       }
       rows[j] = reinterpret_cast<const uint8_t*>(to);
     }
-    view->values = rows;
   }
 
-  template <class ChunkReader>
-  void AttendAllRows(const KeyChunk& chunk, const ChunkView& view) {
+  template <class D>
+  static HWY_INLINE void ConvertColumns(D d, const uint8_t* row, float scale,
+                                        size_t column, float* to) {
+    auto values = Reader::ValueVector(d, row + column * Reader::kElementBytes);
+    if constexpr (Reader::kHasScales)
+      values = hn::Mul(values, hn::Set(d, scale));
+    hn::StoreU(values, d, to + column);
+  }
+
+  // stage_values() is called before values are read.
+  template <class ChunkReader, class StageValues>
+  void AttendAllRows(const KeyChunk& chunk, const ChunkView& view,
+                     const StageValues& stage_values) {
     RowBlock blocks[kMaxItemRows / kMaxRegisterRows];
     size_t num_blocks = 0;
     for (uint32_t r = 0; r < rows_.size(); r += BlockRows(r)) {
@@ -202,7 +269,8 @@ class ItemKernel {
       }
       if (any_seen) ++num_blocks;
     }
-    AttendRows<ChunkReader>(view, parameters_, blocks, num_blocks);
+    AttendRows<ChunkReader>(view, parameters_, blocks, num_blocks,
+                            stage_values);
   }
 
   void Finish() const {
@@ -225,6 +293,7 @@ class ItemKernel {
   RowParameters parameters_;
   bool plain_ = false;
   bool convert_ = false;
+  bool stage_ = false;
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -83,11 +83,12 @@ struct RowStepTable {
 
 // One chunk of keys and values for some blocks of rows. All blocks go through
 // the keys, then all through the values: each of the two fits the first-level
-// cache, both do not.
-template <class Reader>
+// cache, both do not. stage_values() is called before values are read.
+template <class Reader, class StageValues>
 HWY_INLINE void AttendRows(const ChunkView& chunk,
                            const RowParameters& parameters,
-                           const RowBlock* blocks, size_t num_blocks) {
+                           const RowBlock* blocks, size_t num_blocks,
+                           const StageValues& stage_values) {
   using Table = RowStepTable<Reader>;
   const size_t num_tiles = (chunk.end + kTileTokens - 1) / kTileTokens;
   for (size_t b = 0; b < num_blocks; ++b) {
@@ -107,6 +108,7 @@ HWY_INLINE void AttendRows(const ChunkView& chunk,
           rows.outputs + r * parameters.output_stride, chunk.value_scales);
     }
   }
+  stage_values();
   for (size_t b = 0; b < num_blocks; ++b) {
     Table::Accumulate(blocks[b].num_rows)(chunk, parameters, blocks[b]);
   }

@@ -64,7 +64,7 @@ HWY_INLINE V F16UnitsToF32(D d, VU units) {
 }
 
 // A reader knows one dtype:
-// - kElementBytes;
+// - kElementBytes; kStoredBytes, those of an element in its page;
 // - kHasScales: elements are to be multiplied by the scale of their token,
 //   which is left to the caller;
 // - kStepDims, kStepBytes: some dims of a tile's 16 tokens and the bytes of the
@@ -76,6 +76,7 @@ HWY_INLINE V F16UnitsToF32(D d, VU units) {
 
 struct F32Reader {
   static constexpr size_t kElementBytes = 4;
+  static constexpr size_t kStoredBytes = 4;
   static constexpr bool kHasScales = false;
   static constexpr size_t kStepDims = 2;
   static constexpr size_t kStepBytes = 2 * kTileRowBytes;
@@ -93,6 +94,7 @@ struct F32Reader {
 
 struct Bf16Reader {
   static constexpr size_t kElementBytes = 2;
+  static constexpr size_t kStoredBytes = 2;
   static constexpr bool kHasScales = false;
   static constexpr size_t kStepDims = 2;
   static constexpr size_t kStepBytes = kTileRowBytes;
@@ -120,6 +122,7 @@ struct Bf16Reader {
 
 struct F16Reader {
   static constexpr size_t kElementBytes = 2;
+  static constexpr size_t kStoredBytes = 2;
   static constexpr bool kHasScales = false;
   static constexpr size_t kStepDims = 2;
   static constexpr size_t kStepBytes = kTileRowBytes;
@@ -154,6 +157,7 @@ struct F16Reader {
 template <class Decoder>
 struct EightBitReader {
   static constexpr size_t kElementBytes = 1;
+  static constexpr size_t kStoredBytes = 1;
   static constexpr bool kHasScales = true;
   static constexpr size_t kStepDims = 4;
   static constexpr size_t kStepBytes = kTileRowBytes;

@@ -86,10 +86,12 @@ HWY_INLINE void ScoreVectors(const uint8_t* const* tiles, size_t lane,
   // Several passes over a tile take turns in asking for lines, so that these
   // are spread over all of them.
   constexpr size_t kPasses = kTiles * kVectorsPerTile / kVectors;
+  constexpr size_t kStepLines =
+      Reader::kStepDims * kTileTokens * Reader::kStoredBytes / kTileRowBytes;
   PrefetchCursor prefetch = *cursor;
   for (size_t step = 0; step < head_dim / Reader::kStepDims; ++step) {
     if (step % kPasses == 0) {
-      prefetch.Prefetch<kTiles*(Reader::kStepBytes / kTileRowBytes)>();
+      prefetch.Prefetch<kTiles * kStepLines>();
     }
     AddStep<Reader>(tiles, lane, step * Reader::kStepBytes,
                     queries + step * Reader::kStepDims * kRows, sums);
