@@ -171,7 +171,10 @@ absl::Status CardDecode::BeginStep(const DecodeBlocks& blocks) {
   host_last_.clear();
   host_first_.assign(sequences_, 0);
   host_tokens_ = 0;
-  std::vector<std::vector<uint32_t>> streamed(pool_->geometry().splits());
+  StreamedPages streamed;
+  streamed.all = static_cast<uint32_t>(std::count(
+      blocks.device_pages.begin(), blocks.device_pages.end(), kStreamedPage));
+  streamed.of_split.resize(pool_->geometry().splits());
   for (uint32_t s = 0; s < sequences_; ++s) {
     MakeRuns(blocks, s, &streamed);
     const auto end = static_cast<size_t>(blocks.indptr[s + 1]);
@@ -188,7 +191,7 @@ absl::Status CardDecode::BeginStep(const DecodeBlocks& blocks) {
     host_indptr_.push_back(static_cast<int32_t>(host_indices_.size()));
     host_last_.push_back(static_cast<int32_t>(last));
   }
-  PAGED_KV_RETURN_IF_ERROR(stream_.BeginStep(std::move(streamed)));
+  PAGED_KV_RETURN_IF_ERROR(stream_.BeginStep(std::move(streamed.of_split)));
   next_layer_ = 0;
   stream_.Send(0);
   stream_.Advance();
@@ -196,30 +199,40 @@ absl::Status CardDecode::BeginStep(const DecodeBlocks& blocks) {
   return MakeRoom();
 }
 
-// Streamed blocks go to splits in turn, as those of a pool do.
+// A run costs outputs, which are read back twice over the link that also reads
+// streamed pages back. So these are dealt out in as few runs as can be, the
+// first share of all of a step's to the first split and so on; those of the
+// pool are where they are.
 void CardDecode::MakeRuns(const DecodeBlocks& blocks, uint32_t sequence,
-                          std::vector<std::vector<uint32_t>>* streamed) {
+                          StreamedPages* streamed) {
   const PoolGeometry& geometry = pool_->geometry();
   const auto begin = static_cast<size_t>(blocks.indptr[sequence]);
   const auto end = static_cast<size_t>(blocks.indptr[sequence + 1]);
   for (const bool from_host : {false, true}) {
+    const uint32_t dealt = streamed->dealt;
     for (uint32_t split = 0; split < geometry.splits(); ++split) {
       Run run;
       run.sequence = sequence;
       run.split = split;
       run.streamed = from_host;
       run.table_begin = static_cast<uint32_t>(table_.size());
-      std::vector<uint32_t>& pages = (*streamed)[split];
+      std::vector<uint32_t>& pages = streamed->of_split[split];
+      uint32_t nth = dealt;
       for (size_t block = begin; block < end; ++block) {
         const uint32_t page = blocks.device_pages[block];
-        if (page == kNoDevicePage || (page == kStreamedPage) != from_host ||
-            (from_host ? (block - begin) % geometry.splits()
-                       : geometry.Split(page)) != split) {
+        if (page == kNoDevicePage || (page == kStreamedPage) != from_host) {
           continue;
         }
+        const uint64_t of =
+            from_host ? uint64_t{nth++} * geometry.splits() / streamed->all
+                      : geometry.Split(page);
+        if (of != split) continue;
         table_.push_back(from_host ? static_cast<uint32_t>(pages.size())
                                    : geometry.Slot(page));
-        if (from_host) pages.push_back(blocks.host_pages[block]);
+        if (from_host) {
+          pages.push_back(blocks.host_pages[block]);
+          ++streamed->dealt;
+        }
         run.tokens +=
             block + 1 == end
                 ? static_cast<uint32_t>(blocks.last_page_tokens[sequence])
@@ -243,8 +256,9 @@ void CardDecode::LayOut() {
   const PoolGeometry& geometry = pool_->geometry();
   uint64_t at = 0;
   uint64_t items = 0;
+  uint64_t streamed_items = 0;
   launches_.clear();
-  for (const bool streamed : {false, true}) {
+  for (const bool streamed : {true, false}) {
     for (uint32_t slab = 0; slab < units_.size(); ++slab) {
       Launch launch;
       launch.slab = slab;
@@ -260,6 +274,7 @@ void CardDecode::LayOut() {
       items += launch.items;
       launches_.push_back(launch);
     }
+    if (streamed) streamed_items = items;
   }
   at_.table = at;
   at_.queries = at + WholeBeats(table_.size() * sizeof(uint32_t));
@@ -267,6 +282,9 @@ void CardDecode::LayOut() {
                                  RowBeats(host_.shape.head_dim) * kBeatBytes;
   at_.out = at_.status + launches_.size() * kBeatBytes;
   at_.end = at_.out + items * OutBeatsOfItem() * kBeatBytes;
+  at_.early = streamed_items == 0
+                  ? at_.end
+                  : at_.out + streamed_items * OutBeatsOfItem() * kBeatBytes;
   for (size_t i = 0; i < launches_.size(); ++i) {
     launches_[i].status_offset = at_.status + i * kBeatBytes;
   }

@@ -85,7 +85,9 @@ struct DecodeEvent {
 // blocks that are not on the card, and the parts are merged by log-sum-exp,
 // which is exact (attention::MergePartials). All blocks on the card, some, or
 // none: resident, hybrid and host decoding are one. Streamed blocks take a
-// launch more, on what PageStream has sent while the layer before was read.
+// launch more, on what PageStream has sent while the layer before was read; it
+// runs while the first outputs and the pages themselves are read back, and
+// counts once the pages are known to be right.
 //
 // The upload is read back with the outputs and compared, so that what the
 // kernels saw is what was sent. Pages are copied for nobody: those of the step
@@ -147,9 +149,17 @@ class CardDecode {
     uint32_t table_begin = 0;
     uint32_t tokens = 0;
   };
-  // Places in the slab of a step, bytes.
+  // The host pages that are sent in a step.
+  struct StreamedPages {
+    uint32_t all = 0;
+    uint32_t dealt = 0;                           // so far
+    std::vector<std::vector<uint32_t>> of_split;  // [splits]
+  };
+  // Places in the slab of a step, bytes. From `early` on lie the outputs of
+  // blocks on the card, if there are streamed ones as well: they are read a
+  // first time while the units are at work on these.
   struct Layout {
-    uint64_t table = 0, queries = 0, status = 0, out = 0, end = 0;
+    uint64_t table = 0, queries = 0, status = 0, out = 0, early = 0, end = 0;
   };
 
   CardDecode(OperationTracker* tracker, const DevicePool* pool,
@@ -157,7 +167,7 @@ class CardDecode {
   absl::Status Setup();
   absl::Status CheckBlocks(const DecodeBlocks& blocks) const;
   void MakeRuns(const DecodeBlocks& blocks, uint32_t sequence,
-                std::vector<std::vector<uint32_t>>* streamed);
+                StreamedPages* streamed);
   absl::Status MakeRoom();
   void LayOut();
   bool Serves(const Launch& launch, const Run& run) const;
@@ -168,8 +178,10 @@ class CardDecode {
                             const attention::AttentionOutputs& host_part,
                             attention::ParallelFor& parallel, bool* host_done);
   absl::Status StartUnits(uint32_t layer, bool streamed);
-  absl::Status AwaitStream(uint32_t layer);
+  // Until all pages of a layer are there, or known to be right as well.
+  absl::Status AwaitStream(uint32_t layer, bool verified);
   absl::Status Finish(OpId op, absl::string_view what, uint32_t layer);
+  uint32_t Checksum(uint64_t begin, uint64_t end) const;  // of the image
   absl::Status Read(uint64_t begin, uint64_t end, uint32_t layer);
   absl::Status CheckStatusWords() const;
   absl::Status AttendOnHost(uint32_t layer, absl::Span<const float> q,

@@ -53,7 +53,11 @@ absl::Status CardDecode::Attend(uint32_t layer, absl::Span<const float> q,
           " of a step with streamed blocks, which is at layer ", next_layer_));
     }
     next_layer_ = layer + 1;
-    // What read the half of layer - 1 has ended.
+    // What read the half of layer - 1 has ended; some of it may be on its way
+    // still if that layer failed.
+    if (layer > 0) {
+      PAGED_KV_RETURN_IF_ERROR(AwaitStream(layer - 1, /*verified=*/true));
+    }
     if (next_layer_ < shape.layers) stream_.Send(next_layer_);
   }
   if (!runs_.empty()) {
@@ -202,9 +206,11 @@ std::vector<KernelArgument> CardDecode::Arguments(const Launch& launch,
 absl::Status CardDecode::Finish(OpId op, absl::string_view what,
                                 uint32_t layer) {
   using Urgent = PageStream::Urgent;
-  const Urgent urgent = what == "upload"     ? Urgent::kUpload
-                        : what == "download" ? Urgent::kDownload
-                                             : Urgent::kNothing;
+  // Pages that this layer cannot end without are as urgent.
+  const Urgent urgent = !stream_.Verified(layer) ? Urgent::kNothing
+                        : what == "upload"       ? Urgent::kUpload
+                        : what == "download"     ? Urgent::kDownload
+                                                 : Urgent::kNothing;
   while (true) {
     const absl::optional<Completion> completion = tracker_->Take(op);
     if (completion.has_value()) {
@@ -228,9 +234,12 @@ absl::Status CardDecode::StartUnits(uint32_t layer, bool streamed) {
   return absl::OkStatus();
 }
 
-absl::Status CardDecode::AwaitStream(uint32_t layer) {
+absl::Status CardDecode::AwaitStream(uint32_t layer, bool verified) {
+  const auto there = [&] {
+    return verified ? stream_.Verified(layer) : stream_.Arrived(layer);
+  };
   stream_.Advance();
-  while (stream_.status().ok() && !stream_.Arrived(layer)) {
+  while (stream_.status().ok() && !there()) {
     tracker_->Pump(absl::InfiniteFuture());
     stream_.Advance();
   }
@@ -242,39 +251,55 @@ absl::Status CardDecode::AttendOnCard(uint32_t layer, absl::Span<const float> q,
                                       attention::ParallelFor& parallel,
                                       bool* host_done) {
   WriteInputs(layer, q);
-  const uint32_t inputs = Crc32c(image_.first(at_.status));
+  const uint32_t inputs = Checksum(0, at_.status);
   PAGED_KV_ASSIGN_OR_RETURN(const OpId upload,
                             tracker_->StartUpload({slab_.id(), 0, at_.out},
                                                   tracker_->QuietestUpload()));
   PAGED_KV_RETURN_IF_ERROR(Finish(upload, "upload", layer));
   launched_.clear();
   absl::Status status = StartUnits(layer, /*streamed=*/false);
-  if (status.ok()) status = AwaitStream(layer);
+  const size_t on_pool = launched_.size();
+  if (status.ok()) status = AwaitStream(layer, /*verified=*/false);
+  const uint32_t spoiled = stream_.Spoiled(layer);
   if (status.ok()) status = StartUnits(layer, /*streamed=*/true);
   // While the card runs.
   if (status.ok() && !*host_done) {
     status = AttendOnHost(layer, q, host_part, parallel);
     *host_done = status.ok();
   }
+  uint32_t early = 0;
   // The slab is in use until all have ended.
-  for (OpId op : launched_) {
-    const absl::Status ended = Finish(op, "kernel", layer);
-    if (status.ok()) status = ended;
+  for (size_t i = 0; i < launched_.size(); ++i) {
+    if (i == on_pool && status.ok() && options_.verify_outputs &&
+        at_.early < at_.end) {
+      status = Read(at_.early, at_.end, layer);
+      early = Checksum(at_.early, at_.end);
+    }
+    status.Update(Finish(launched_[i], "kernel", layer));
   }
   PAGED_KV_RETURN_IF_ERROR(status);
   PAGED_KV_RETURN_IF_ERROR(Read(0, at_.end, layer));
-  if (Crc32c(image_.first(at_.status)) != inputs) {
+  if (Checksum(0, at_.status) != inputs) {
     return absl::DataLossError("what the kernels read is not what was sent");
   }
   if (options_.verify_outputs) {
-    const uint32_t first =
-        Crc32c(image_.subspan(at_.status, at_.end - at_.status));
-    PAGED_KV_RETURN_IF_ERROR(Read(at_.status, at_.end, layer));
-    if (Crc32c(image_.subspan(at_.status, at_.end - at_.status)) != first) {
+    const uint32_t late = Checksum(at_.status, at_.early);
+    bool agree = at_.early == at_.end || Checksum(at_.early, at_.end) == early;
+    PAGED_KV_RETURN_IF_ERROR(Read(at_.status, at_.early, layer));
+    agree = agree && Checksum(at_.status, at_.early) == late;
+    if (!agree) {
       return absl::DataLossError("two readings of the outputs do not agree");
     }
   }
+  PAGED_KV_RETURN_IF_ERROR(AwaitStream(layer, /*verified=*/true));
+  if (stream_.Spoiled(layer) != spoiled) {
+    return absl::DataLossError("the kernels read pages that were not right");
+  }
   return CheckStatusWords();
+}
+
+uint32_t CardDecode::Checksum(uint64_t begin, uint64_t end) const {
+  return Crc32c(image_.subspan(begin, end - begin));
 }
 
 absl::Status CardDecode::Read(uint64_t begin, uint64_t end, uint32_t layer) {

@@ -23,7 +23,9 @@ PageStream::PageStream(OperationTracker* tracker, const DevicePool* pool,
       slabs_(pool->num_slabs()),
       images_(pool->num_slabs()),
       pages_(pool->geometry().splits()),
-      left_(host.shape.layers, 0),
+      absent_(host.shape.layers, 0),
+      unverified_(host.shape.layers, 0),
+      spoiled_(host.shape.layers, 0),
       sent_(host.shape.layers, false) {}
 
 PageStream::~PageStream() { GiveUp(); }
@@ -90,7 +92,9 @@ void PageStream::Send(uint32_t layer) {
       to_send_.push_back({layer, slab, first, end - first, 0, false, 0});
     }
   }
-  left_[layer] = static_cast<uint32_t>(to_send_.size() - before);
+  absent_[layer] = static_cast<uint32_t>(to_send_.size() - before);
+  unverified_[layer] = absent_[layer];
+  spoiled_[layer] = 0;
   // From one bank to the next, so that chunks on their way up, those on their
   // way back and the kernels wait little for each other.
   std::stable_sort(
@@ -99,7 +103,11 @@ void PageStream::Send(uint32_t layer) {
 }
 
 bool PageStream::Arrived(uint32_t layer) const {
-  return empty() || (sent_[layer] && left_[layer] == 0);
+  return empty() || (sent_[layer] && absent_[layer] == 0);
+}
+
+bool PageStream::Verified(uint32_t layer) const {
+  return empty() || (sent_[layer] && unverified_[layer] == 0);
 }
 
 SlabRange PageStream::Range(const Chunk& chunk) const {
@@ -196,6 +204,7 @@ void PageStream::Settle(const UnderWay& ended, const absl::Status& status) {
   Chunk chunk = ended.chunk;
   absl::Status result = status;
   if (result.ok() && !ended.verifies) {
+    --absent_[chunk.layer];
     to_verify_.push_back(chunk);
     return;
   }
@@ -203,12 +212,16 @@ void PageStream::Settle(const UnderWay& ended, const absl::Status& status) {
     const SlabRange range = Range(chunk);
     if (Crc32c(images_[chunk.slab].subspan(range.offset, range.bytes)) ==
         chunk.checksum) {
-      --left_[chunk.layer];
+      --unverified_[chunk.layer];
       return;
     }
     result = absl::DataLossError(
         "what a layer's pages read back as is not "
         "what was sent");
+  }
+  if (ended.verifies) {
+    ++absent_[chunk.layer];
+    ++spoiled_[chunk.layer];
   }
   chunk.packed = false;
   if (++chunk.attempts < options_.max_attempts) {

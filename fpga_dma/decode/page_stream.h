@@ -38,9 +38,9 @@ struct PageStreamOptions {
 //   half of (stripe, split):  | page 0 of the split | page 1 | ...
 //   a page:                   the stripe's heads of one layer, as in the pool
 //
-// Every chunk is read back and compared before it counts as arrived. Up and
-// down go at the same time, one chunk per channel, so what waits at a channel
-// for something more urgent is at most a chunk.
+// Every chunk is read back and compared. Up and down go at the same time, one
+// chunk per channel, so what waits at a channel for something more urgent is at
+// most a chunk.
 //
 // Thread safety: thread-compatible. Host pages of a step do not change until
 // its last layer has arrived.
@@ -59,7 +59,8 @@ class PageStream {
   absl::Status BeginStep(std::vector<std::vector<uint32_t>> pages);
   bool empty() const { return layer_bytes_ == 0; }
 
-  // Starts to send a layer. REQUIRES: nobody reads layer - 2 any more.
+  // Starts to send a layer. REQUIRES: layer - 2 is verified, and nobody reads
+  // it any more.
   void Send(uint32_t layer);
   // What a step waits for that is not a page.
   enum class Urgent { kNothing, kUpload, kDownload };
@@ -68,8 +69,15 @@ class PageStream {
   // chunk that has begun holds up what comes behind it; while something is to
   // come down nothing else is read back.
   void Advance(Urgent urgent = Urgent::kNothing);
-  // Whether the layer is there, or why it will not be.
+  // Whether all of a layer is on the card, as far as the card says.
   bool Arrived(uint32_t layer) const;
+  // Whether all of it was read back and is what was sent.
+  bool Verified(uint32_t layer) const;
+  // Chunks of a layer that had arrived and were not what was sent, so that they
+  // are sent again. What was read of a layer before it was verified counts if
+  // there were none meanwhile.
+  uint32_t Spoiled(uint32_t layer) const { return spoiled_[layer]; }
+  // Why a layer will not arrive, or OK.
   const absl::Status& status() const { return status_; }
 
   // Where a layer lies in the slab beside pool slab `index`.
@@ -126,8 +134,9 @@ class PageStream {
   uint64_t layer_bytes_ = 0;
   std::deque<Chunk> to_send_, to_verify_;
   std::vector<UnderWay> under_way_;
-  std::vector<uint32_t> left_;  // chunks that have not arrived, [layers]
-  std::vector<bool> sent_;      // [layers]
+  // Chunks that have not arrived, are not verified, were sent again; [layers].
+  std::vector<uint32_t> absent_, unverified_, spoiled_;
+  std::vector<bool> sent_;  // [layers]
   absl::Status status_;
   std::vector<Event> events_;
 };

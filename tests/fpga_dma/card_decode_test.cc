@@ -185,6 +185,189 @@ TEST(CardDecodeTest, StreamedBlocksAreSentLayerByLayer) {
   problem.rig().ExpectNoMisuse();
 }
 
+// The uploads and the downloads of a step go wrong, one in each run. Kernels
+// start on pages that nobody has read back yet, so some have to start again.
+TEST(CardDecodeTest, EveryTransferOfAStepMayGoWrong) {
+  const uint64_t seed = TestSeed(1);
+  attention::SerialFor serial;
+  uint32_t runs = 0, repeated = 0;
+  for (CardOperation operation :
+       {CardOperation::kUpload, CardOperation::kDownload}) {
+    for (FaultKind kind : {FaultKind::kFlipBit, FaultKind::kFail}) {
+      for (uint64_t nth = 1, faults = 1; faults == 1; ++nth) {
+        DecodeSpec spec;
+        spec.kv_heads = 2;
+        spec.group = 2;
+        spec.head_dim = 64;
+        spec.splits = 2;
+        spec.tokens = {600, 90};
+        spec.resident_percent = 40;
+        spec.streamed = true;
+        spec.seed = seed;
+        FaultRule rule;
+        rule.operation = operation;
+        rule.kind = kind;
+        rule.nth = nth;
+        spec.faults.rules = {rule};
+        DecodeProblem problem(spec);
+        ASSERT_TRUE(problem.uploaded().ok());
+        const auto decode = problem.Create();
+        ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+        for (uint32_t layer = 0; layer < kLayers; ++layer) {
+          std::vector<float> out(problem.q().size());
+          const absl::Status status = decode->Attend(
+              layer, problem.q(), {absl::MakeSpan(out), {}}, serial);
+          ASSERT_TRUE(status.ok()) << status;
+          ASSERT_LE(problem.MaxError(out, layer), 1e-3)
+              << CardOperationName(operation) << " " << nth;
+        }
+        uint32_t kernels = 0;
+        for (const DecodeEvent& event : decode->TakeEvents()) {
+          kernels += event.what == "kernel";
+        }
+        EXPECT_GE(kernels, kLayers * decode->traffic().launches);
+        repeated += kernels > kLayers * decode->traffic().launches;
+        ++runs;
+        faults = problem.rig().device().faults().faults();
+        problem.rig().ExpectNoMisuse();
+      }
+    }
+  }
+  EXPECT_GT(runs, 60u);
+  EXPECT_GT(repeated, 20u);
+}
+
+// Pages of a layer that has failed may be on their way still when the next one
+// is asked for.
+TEST(CardDecodeTest, AFailedLayerSpoilsNoOther) {
+  const uint64_t seed = TestSeed(1);
+  attention::SerialFor serial;
+  uint32_t failed = 0, after = 0;
+  for (uint64_t nth = 1, faults = 1; faults == 1; ++nth) {
+    DecodeSpec spec;
+    spec.head_dim = 64;
+    spec.tokens = {2000};
+    spec.resident_percent = 0;
+    spec.streamed = true;
+    spec.seed = seed;
+    spec.faults = ParseFaultPlan(absl::StrCat("download:fail@", nth)).value();
+    DecodeProblem problem(spec);
+    problem.options().max_attempts = 1;
+    const auto decode = problem.Create();
+    ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+    bool one_failed = false;
+    for (uint32_t layer = 0; layer < kLayers; ++layer) {
+      std::vector<float> out(problem.q().size());
+      const absl::Status status =
+          decode->Attend(layer, problem.q(), {absl::MakeSpan(out), {}}, serial);
+      if (!status.ok()) {
+        one_failed = true;
+        continue;
+      }
+      after += one_failed;
+      ASSERT_LE(problem.MaxError(out, layer), 1e-3) << "download " << nth;
+    }
+    failed += one_failed;
+    faults = problem.rig().device().faults().faults();
+    problem.rig().ExpectNoMisuse();
+  }
+  EXPECT_GT(failed, 10u);
+  EXPECT_GT(after, 0u);
+}
+
+// Each download of a step is late in turn, reading back pages among them.
+TEST(CardDecodeTest, ALayerEndsWhenItsPagesAreKnownToBeRight) {
+  attention::SerialFor serial;
+  uint32_t runs = 0;
+  for (uint64_t nth = 1, faults = 1; faults == 1; ++nth) {
+    DecodeSpec spec;
+    spec.head_dim = 64;
+    spec.tokens = {2000};
+    spec.resident_percent = 0;
+    spec.streamed = true;
+    spec.faults =
+        ParseFaultPlan(absl::StrCat("download:delay=2ms@", nth)).value();
+    DecodeProblem problem(spec);
+    const auto decode = problem.Create();
+    ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+    std::vector<float> out(problem.q().size());
+    for (uint32_t layer = 0; layer < kLayers; ++layer) {
+      ASSERT_TRUE(
+          decode->Attend(layer, problem.q(), {absl::MakeSpan(out), {}}, serial)
+              .ok());
+    }
+    EXPECT_EQ(problem.rig().tracker().num_pending(), 0u) << "download " << nth;
+    faults = problem.rig().device().faults().faults();
+    ++runs;
+  }
+  EXPECT_GT(runs, 10u);
+}
+
+// What is read of blocks on the card comes back while the units are at work on
+// streamed ones.
+TEST(CardDecodeTest, OutputsOfPagesOnTheCardAreReadFirst) {
+  DecodeSpec spec;
+  spec.tokens = {800, 800};
+  spec.resident_percent = 50;
+  spec.stripes = 4;
+  spec.streamed = true;
+  DecodeProblem problem(spec);
+  const auto decode = problem.Create();
+  ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+  ASSERT_EQ(decode->traffic().launches, 8u);
+  std::vector<float> out(problem.q().size());
+  attention::SerialFor serial;
+  ASSERT_TRUE(
+      decode->Attend(0, problem.q(), {absl::MakeSpan(out), {}}, serial).ok());
+  absl::Time last_kernel, first_download = absl::InfiniteFuture();
+  uint32_t downloads = 0;
+  for (const DecodeEvent& event : decode->TakeEvents()) {
+    if (event.what == "kernel") {
+      last_kernel = std::max(last_kernel, event.finish);
+    }
+    if (event.what != "download") continue;
+    ++downloads;
+    first_download = std::min(first_download, event.start);
+  }
+  EXPECT_EQ(downloads, 3u);
+  EXPECT_LT(first_download, last_kernel);
+}
+
+// Every (sequence, split) with streamed pages has outputs of its own, and all
+// splits have as many pages, whatever the lengths.
+TEST(CardDecodeTest, StreamedPagesAreDealtOutInFewRuns) {
+  for (const std::vector<uint32_t>& blocks :
+       {std::vector<uint32_t>{10, 10, 10, 10}, std::vector<uint32_t>{40},
+        std::vector<uint32_t>{7, 30, 0, 3},
+        std::vector<uint32_t>{1, 1, 1, 1, 36}}) {
+    DecodeSpec spec;
+    spec.kv_heads = 2;
+    spec.group = 3;
+    spec.splits = 4;
+    spec.resident_percent = 0;
+    spec.streamed = true;
+    for (uint32_t n : blocks) spec.tokens.push_back(16 * n + 1);
+    DecodeProblem problem(spec);
+    const auto decode = problem.Create();
+    ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+    const DecodeTraffic traffic = decode->traffic();
+    const uint64_t block_bytes = 2 * 2 * 16 * 128 * 2;  // of a layer
+    EXPECT_EQ(traffic.kv_read, std::vector<uint64_t>(4, 10 * block_bytes));
+    // A status word per launch; per head of a run rows of f32, and their lse.
+    const uint64_t of_run = 2 * (3 * 128 * sizeof(float) + kBeatBytes);
+    EXPECT_LE(traffic.outputs,
+              4 * kBeatBytes + (blocks.size() + 4 - 1) * of_run);
+    attention::SerialFor serial;
+    for (uint32_t layer = 0; layer < kLayers; ++layer) {
+      std::vector<float> out(problem.q().size());
+      ASSERT_TRUE(
+          decode->Attend(layer, problem.q(), {absl::MakeSpan(out), {}}, serial)
+              .ok());
+      EXPECT_LE(problem.MaxError(out, layer), 1e-3);
+    }
+  }
+}
+
 // A step that is given up in the middle, and one that ends with its object.
 TEST(CardDecodeTest, AStreamMayBeGivenUp) {
   DecodeSpec spec;
