@@ -102,6 +102,7 @@ void FaultWorld::MakeQueue(Device* device, uint64_t seed, bool images) {
   host.num_pages = kHostBlocks;
   host.layout = OwnPageLayout(Shape(), memory_.data());
   TransferQueueOptions options;
+  options.max_pages = 4096;  // an audit looks at all of them
   options.max_attempts = 3;
   options.staging_bytes = 4 << 10;
   options.staging_slabs = 1 + static_cast<uint32_t>(seed % 4);

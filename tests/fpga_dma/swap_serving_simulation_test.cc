@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,6 +38,7 @@ constexpr uint32_t kBlockTokens =
     8;  // plain order: a token's row is in one run
 constexpr uint32_t kHeadDim = 16;
 constexpr uint32_t kRowBytes = kHeadDim * 2;
+constexpr uint32_t kRowWords = kRowBytes / sizeof(uint64_t);
 constexpr uint32_t kRequests = 12;
 constexpr uint32_t kHostBlocks = 160;
 // kRequests of 24 + 24 tokens take 6 blocks each, all at once 72.
@@ -319,9 +321,10 @@ class Server {
                   TokenId token) {
     const auto page = static_cast<uint32_t>(pages[at / kBlockTokens]);
     ForEachRow(tier, page, at % kBlockTokens, [&](uint8_t* row, uint32_t n) {
-      for (uint32_t i = 0; i < kRowBytes; ++i) {
-        row[i] = static_cast<uint8_t>(
-            Mix(Mix(static_cast<uint64_t>(token), at), n * kRowBytes + i));
+      for (uint32_t i = 0; i < kRowWords; ++i) {
+        const uint64_t word =
+            Mix(Mix(static_cast<uint64_t>(token), at), n * kRowWords + i);
+        std::memcpy(row + i * sizeof(word), &word, sizeof(word));
       }
     });
     NoteWrite(tier, page);
@@ -337,8 +340,10 @@ class Server {
       ForEachRow(item.tier, static_cast<uint32_t>(pages[at / kBlockTokens]),
                  at % kBlockTokens, [&](const uint8_t* row, uint32_t) {
                    seen.insert(seen.end(), row, row + kRowBytes);
-                   for (uint32_t i = 0; i < kRowBytes; ++i) {
-                     hash = Mix(hash, row[i]);
+                   for (uint32_t i = 0; i < kRowWords; ++i) {
+                     uint64_t word;
+                     std::memcpy(&word, row + i * sizeof(word), sizeof(word));
+                     hash = Mix(hash, word);
                    }
                  });
     }

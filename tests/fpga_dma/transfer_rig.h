@@ -70,6 +70,9 @@ inline Board RigBoard(uint32_t pool_banks, uint32_t channels) {
 }
 
 struct RigOptions {
+  // An audit of the queue looks at every page that it has room for.
+  RigOptions() { queue.max_pages = 4096; }
+
   BlockShape shape;
   uint32_t host_pages = 16;
   uint32_t device_pages = 16;
