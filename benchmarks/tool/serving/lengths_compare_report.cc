@@ -113,6 +113,7 @@ constexpr char kBars[] =
     "set title 'One workload, three ways of batching'\n"
     "set xlabel ''\nset ylabel 'output tokens per second'\n"
     "set xrange [-0.6:*]\nset yrange [0:*]\nset key off\n"
+    "set offsets 0, 0, graph 0.1, 0\n"
     "set style fill solid\nset boxwidth 0.6\nset format x '%s'\n"
     "plot $batching using 0:2:xtic(1) with boxes lc rgb '#0072B2', "
     "$batching using 0:2:(sprintf('%.1f', $2)) with labels offset 0,0.7\n";
