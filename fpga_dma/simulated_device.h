@@ -158,7 +158,6 @@ class SimulatedDevice final : public Device {
   void Move(const Operation& operation, uint64_t bytes);
   absl::Status Perform(const Operation& operation);
   absl::Status PerformKernel(const Operation& operation, bool fails);
-  static void FlipBit(absl::Span<std::byte> bytes, uint64_t random);
 
   void Retire(OpId id, absl::Status status);
   // Retires all that is pending; device memory is lost.

@@ -200,7 +200,7 @@ absl::Status SimulatedDevice::Perform(const Operation& operation) {
   }
   Move(operation, bytes);
   if (Has(operation.fault, FaultKind::kFlipBit)) {
-    FlipBit(Target(operation), operation.fault->random);
+    FlipBit(operation.kind, *operation.fault, Target(operation));
   }
   return absl::OkStatus();
 }
@@ -233,15 +233,10 @@ absl::Status SimulatedDevice::PerformKernel(const Operation& operation,
   }
   const size_t index = static_cast<size_t>(most - work->arguments.begin());
   const absl::Span<std::byte> memory = operation.launch.arguments[index].memory;
-  FlipBit(memory.first(static_cast<size_t>(
-              std::min<uint64_t>(memory.size(), most->bytes_written))),
-          operation.fault->random);
+  const auto written = static_cast<size_t>(
+      std::min<uint64_t>(memory.size(), most->bytes_written));
+  FlipBit(CardOperation::kKernel, *operation.fault, memory.first(written));
   return absl::OkStatus();
-}
-
-void SimulatedDevice::FlipBit(absl::Span<std::byte> bytes, uint64_t random) {
-  const uint64_t bit = random % (bytes.size() * 8);
-  bytes[bit / 8] ^= std::byte{1} << (bit % 8);
 }
 
 // ---- Ends ----

@@ -81,6 +81,14 @@ absl::StatusOr<FaultRule> ParseRule(absl::string_view word) {
 
 }  // namespace
 
+void FlipBit(CardOperation operation, const Fault& fault,
+             absl::Span<std::byte> bytes) {
+  static_assert(static_cast<int>(CardOperation::kKernel) < 4);
+  const uint64_t drawn = fault.random % (bytes.size() * 8);
+  const uint64_t bit = drawn / 4 * 4 + static_cast<uint64_t>(operation);
+  bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+}
+
 const char* CardOperationName(CardOperation operation) {
   switch (operation) {
     case CardOperation::kUpload:

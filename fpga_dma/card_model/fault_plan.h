@@ -7,6 +7,7 @@
 #ifndef PAGED_KV_FPGA_DMA_CARD_MODEL_FAULT_PLAN_H_
 #define PAGED_KV_FPGA_DMA_CARD_MODEL_FAULT_PLAN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 namespace paged_kv::fpga_dma {
 
@@ -33,7 +35,7 @@ enum class FaultKind : uint8_t {
   // It is reported as failed; a part of what it writes may have been written.
   // A kernel reports an error, an allocation a full bank, a reset no success.
   kFail,
-  // It succeeds, and a bit of what it wrote is wrong.
+  // It succeeds, and a bit of what it wrote is wrong (FlipBit()).
   kFlipBit,
   // It never ends, and its channel or compute unit is stuck until a reset.
   kHang,
@@ -103,6 +105,14 @@ class FaultPlan {
   uint64_t counts_[kCardOperations] = {};
   uint64_t faults_ = 0;
 };
+
+// Turns the bit of what an operation wrote that its kFlipBit makes wrong.
+// Operations of different kinds turn different bits: whoever checks an upload
+// by reading it back cannot see a bit that both have turned, once in 8,192 such
+// pairs of faults for transfers of 1 KiB if bits were drawn freely.
+// REQUIRES: `bytes` is not empty.
+void FlipBit(CardOperation operation, const Fault& fault,
+             absl::Span<std::byte> bytes);
 
 const char* CardOperationName(CardOperation operation);
 const char* FaultKindName(FaultKind kind);

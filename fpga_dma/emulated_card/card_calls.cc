@@ -23,13 +23,22 @@ bool Has(const CallPlan& plan, FaultKind kind) {
   return plan.fault.has_value() && plan.fault->kind == kind;
 }
 
-bool InRange(const CardBuffer& buffer, uint64_t offset, uint64_t bytes) {
-  return offset <= buffer.bytes && bytes <= buffer.bytes - offset;
+CardOperation OperationOf(CallKind kind) {
+  switch (kind) {
+    case CallKind::kUpload:
+      return CardOperation::kUpload;
+    case CallKind::kDownload:
+      return CardOperation::kDownload;
+    case CallKind::kCopy:
+      return CardOperation::kCopy;
+    case CallKind::kKernel:
+      return CardOperation::kKernel;
+  }
+  return CardOperation::kKernel;
 }
 
-void FlipBit(absl::Span<std::byte> bytes, uint64_t random) {
-  const uint64_t bit = random % (bytes.size() * 8);
-  bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+bool InRange(const CardBuffer& buffer, uint64_t offset, uint64_t bytes) {
+  return offset <= buffer.bytes && bytes <= buffer.bytes - offset;
 }
 
 }  // namespace
@@ -111,7 +120,7 @@ int Card::Move(const CardCall& call, CallKind kind, const CallLoad& load,
       partial ? call.plan.fault->random % target.size() : target.size();
   std::memcpy(target.data(), source.data(), moved);
   if (Has(call.plan, FaultKind::kFlipBit)) {
-    FlipBit(target, call.plan.fault->random);
+    FlipBit(OperationOf(kind), *call.plan.fault, target);
   }
   EndAccess();
   if (call.plan.hangs()) {
@@ -233,7 +242,7 @@ Card::KernelResult Card::Compute(const CardCall& call,
     const absl::Span<std::byte> memory = launch.arguments[index].memory;
     const uint64_t written =
         std::min<uint64_t>(memory.size(), most->bytes_written);
-    FlipBit(memory.first(written), call.plan.fault->random);
+    FlipBit(CardOperation::kKernel, *call.plan.fault, memory.first(written));
   }
   return KernelResult::kCompleted;
 }

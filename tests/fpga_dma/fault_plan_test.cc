@@ -3,10 +3,14 @@
 
 #include "fpga_dma/card_model/fault_plan.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 
 namespace paged_kv::fpga_dma {
@@ -134,6 +138,44 @@ TEST(FaultPlanTest, ASeedRepeatsAndKindsDoNotDisturbEachOther) {
   EXPECT_EQ(
       Draws("seed=9 upload:fail%0.05 copy:hang%0.3", CardOperation::kCopy),
       base);
+}
+
+// The bit that a fault turns; fails the test if it is not one.
+size_t TurnedBit(CardOperation operation, uint64_t random, size_t bytes) {
+  Fault fault;
+  fault.random = random;
+  std::vector<std::byte> data(bytes, std::byte{0x5A});
+  FlipBit(operation, fault, absl::MakeSpan(data));
+  std::vector<size_t> turned;
+  for (size_t bit = 0; bit < 8 * bytes; ++bit) {
+    const std::byte mask = std::byte{1} << (bit % 8);
+    if ((data[bit / 8] & mask) != (std::byte{0x5A} & mask)) {
+      turned.push_back(bit);
+    }
+  }
+  EXPECT_EQ(turned.size(), 1u);
+  return turned.empty() ? 0 : turned[0];
+}
+
+// Found by seed 2581 of the swap simulation: an upload's wrong bit, turned back
+// by the transfer that read it back.
+TEST(FaultPlanTest, OperationsOfDifferentKindsTurnDifferentBits) {
+  const CardOperation kinds[] = {CardOperation::kUpload,
+                                 CardOperation::kDownload, CardOperation::kCopy,
+                                 CardOperation::kKernel};
+  for (const size_t bytes : {1, 2, 3, 64}) {
+    for (const CardOperation one : kinds) {
+      std::set<size_t> bits, others;
+      for (uint64_t random = 0; random < 8 * bytes; ++random) {
+        bits.insert(TurnedBit(one, random, bytes));
+        for (const CardOperation other : kinds) {
+          if (other != one) others.insert(TurnedBit(other, random, bytes));
+        }
+      }
+      EXPECT_EQ(bits.size(), 2 * bytes);
+      for (const size_t bit : bits) EXPECT_EQ(others.count(bit), 0u);
+    }
+  }
 }
 
 }  // namespace
