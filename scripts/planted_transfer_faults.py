@@ -176,7 +176,7 @@ FAULTS = [
     ("decode", "status words are not looked at", DECODE,
      "  return CheckStatusWords();\n}", "  return absl::OkStatus();\n}"),
     ("decode", "outputs of before a reset count", DECODE,
-     "if (tracker_->generation() != generation) {", "if (false) {"),
+     "if (tracker_->generation() == generation_) return", "return"),
     ("decode", "a page behind the last", DECODE,
      ": device >= pool_->num_pages()) {", ": false) {"),
     ("tier", "a block is freed while it moves", "paged_kv/block_lifecycle.cc",

@@ -162,6 +162,7 @@ absl::Status CardDecode::CheckBlocks(const DecodeBlocks& blocks) const {
 
 absl::Status CardDecode::BeginStep(const DecodeBlocks& blocks) {
   PAGED_KV_RETURN_IF_ERROR(CheckBlocks(blocks));
+  generation_ = tracker_->generation();
   const uint32_t block_tokens = host_.shape.block_tokens;
   sequences_ = blocks.num_sequences();
   runs_.clear();

@@ -118,9 +118,10 @@ class CardDecode {
   //
   // A step with streamed blocks takes its layers in order, from 0, and may
   // repeat the last one; FailedPrecondition otherwise.
-  // InvalidArgument for sizes that are not the step's; DataLoss if the card
-  // lost its pages or nothing arrives as it was sent; else the device's last
-  // error. On error nothing was written.
+  // InvalidArgument for sizes that are not the step's; DataLoss if nothing
+  // arrives as it was sent, or the card was reset since the step began: it has
+  // no pages then, and whatever is asked of this step fails. Else the device's
+  // last error. On error nothing was written.
   absl::Status Attend(uint32_t layer,
                       absl::Span<const float> q,  // [sequences, heads, dim]
                       const attention::AttentionOutputs& outputs,
@@ -184,6 +185,7 @@ class CardDecode {
   uint32_t Checksum(uint64_t begin, uint64_t end) const;  // of the image
   absl::Status Read(uint64_t begin, uint64_t end, uint32_t layer);
   absl::Status CheckStatusWords() const;
+  absl::Status CheckGeneration() const;
   absl::Status AttendOnHost(uint32_t layer, absl::Span<const float> q,
                             const attention::AttentionOutputs& part,
                             attention::ParallelFor& parallel);
@@ -202,6 +204,7 @@ class CardDecode {
   BankId bank_ = kNoBank;        // of all ports but `kv`
   std::vector<uint32_t> units_;  // of the device, [pool slabs]
   PageStream stream_;
+  uint64_t generation_ = 0;  // of the card, as the step began
   uint32_t next_layer_ = 0;  // of a step with streamed blocks
 
   std::vector<Launch> launches_;

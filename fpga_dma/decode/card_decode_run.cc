@@ -61,13 +61,11 @@ absl::Status CardDecode::Attend(uint32_t layer, absl::Span<const float> q,
     if (next_layer_ < shape.layers) stream_.Send(next_layer_);
   }
   if (!runs_.empty()) {
-    const uint64_t generation = tracker_->generation();
+    PAGED_KV_RETURN_IF_ERROR(CheckGeneration());
     absl::Status status;
     for (uint32_t attempt = 0; attempt < options_.max_attempts; ++attempt) {
       status = AttendOnCard(layer, q, host_part, parallel, &host_done);
-      if (tracker_->generation() != generation) {
-        return absl::DataLossError("the card lost its pages in a reset");
-      }
+      PAGED_KV_RETURN_IF_ERROR(CheckGeneration());
       if (status.ok() || absl::IsInvalidArgument(status)) break;
     }
     PAGED_KV_RETURN_IF_ERROR(status);
@@ -83,6 +81,11 @@ absl::Status CardDecode::Attend(uint32_t layer, absl::Span<const float> q,
                      absl::MakeSpan(lse).subspan(i * rows, rows)});
   }
   return attention::MergePartials(parts, rows, shape.head_dim, outputs);
+}
+
+absl::Status CardDecode::CheckGeneration() const {
+  if (tracker_->generation() == generation_) return absl::OkStatus();
+  return absl::DataLossError("the card lost its pages in a reset");
 }
 
 absl::Status CardDecode::AttendOnHost(uint32_t layer, absl::Span<const float> q,

@@ -43,7 +43,7 @@ struct PageStreamOptions {
 // most a chunk.
 //
 // Thread safety: thread-compatible. Host pages of a step do not change until
-// its last layer has arrived.
+// its last layer is verified.
 class PageStream {
  public:
   // All outlive it, as does the memory of `host`.

@@ -309,6 +309,39 @@ TEST(CardDecodeTest, ALayerEndsWhenItsPagesAreKnownToBeRight) {
   EXPECT_GT(runs, 10u);
 }
 
+// Units start on pages that have arrived; one whose wrong bit shows only when
+// the page is read back, late, makes the layer run again.
+TEST(CardDecodeTest, OutputsOfPagesThatWereWrongDoNotCount) {
+  attention::SerialFor serial;
+  std::vector<float> right;
+  uint32_t runs = 0;
+  for (uint64_t nth = 0, faults = 1; faults == 1; ++nth) {
+    DecodeSpec spec;
+    spec.head_dim = 64;
+    spec.tokens = {2000};
+    spec.resident_percent = 0;
+    spec.streamed = true;
+    std::string plan = "download:delay=2ms%1";
+    if (nth > 0) absl::StrAppend(&plan, " upload:flip@", nth);
+    spec.faults = ParseFaultPlan(plan).value();
+    DecodeProblem problem(spec);
+    const auto decode = problem.Create();
+    ASSERT_TRUE(decode->BeginStep(problem.blocks()).ok());
+    std::vector<float> out(problem.q().size());
+    ASSERT_TRUE(
+        decode->Attend(0, problem.q(), {absl::MakeSpan(out), {}}, serial).ok());
+    if (nth == 0) {
+      ASSERT_LE(problem.MaxError(out, 0), 1e-3);
+      right = out;
+    }
+    ASSERT_EQ(out, right) << "upload " << nth;
+    const FaultPlan& given = problem.rig().device().faults();
+    if (nth > 0) faults = given.operations(CardOperation::kUpload) >= nth;
+    ++runs;
+  }
+  EXPECT_GT(runs, 5u);
+}
+
 // What is read of blocks on the card comes back while the units are at work on
 // streamed ones.
 TEST(CardDecodeTest, OutputsOfPagesOnTheCardAreReadFirst) {
@@ -435,6 +468,72 @@ TEST(CardDecodeTest, AResetInTheMiddleOfALayerIsReported) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
   EXPECT_EQ(problem.rig().tracker().resets(), 1u);
   for (float value : out) ASSERT_EQ(value, 7.0f);
+}
+
+// Layer 0 fails while its pages are still being read back; the next layer waits
+// for that and finds a reset, in any transfer: it must not count what the card
+// had before. The same for a layer that is repeated, and for a new step that
+// resets the card itself.
+TEST(CardDecodeTest, AResetBetweenLayersAndStepsIsReported) {
+  const uint64_t seed = TestSeed(1);
+  attention::SerialFor serial;
+  uint32_t resets = 0;
+  for (const uint32_t resident : {0, 30}) {
+    for (const bool kernels_fail : {false, true}) {
+      for (CardOperation operation :
+           {CardOperation::kUpload, CardOperation::kDownload}) {
+        for (FaultKind kind : {FaultKind::kHang, FaultKind::kLoseDevice}) {
+          for (uint64_t nth = 1; nth < 40; nth += 3) {
+            DecodeSpec spec;
+            spec.kv_heads = 2;
+            spec.group = 2;
+            spec.head_dim = 64;
+            spec.splits = 2;
+            spec.tokens = {1200};
+            spec.resident_percent = resident;
+            spec.streamed = true;
+            spec.seed = seed;
+            if (kernels_fail) {
+              for (const uint64_t k : {8, 12}) {
+                FaultRule rule;
+                rule.operation = CardOperation::kKernel;
+                rule.nth = k;
+                spec.faults.rules.push_back(rule);
+              }
+            }
+            FaultRule rule;
+            rule.operation = operation;
+            rule.kind = kind;
+            rule.nth = nth;
+            spec.faults.rules.push_back(rule);
+            DecodeProblem problem(spec);
+            problem.options().max_attempts = 2;
+            const OperationTracker& tracker = problem.rig().tracker();
+            if (!problem.uploaded().ok() || tracker.generation() != 0) continue;
+            const auto decode = problem.Create();
+            for (int step = 0; step < 2; ++step) {
+              const uint64_t generation = tracker.generation();
+              if (!decode->BeginStep(problem.blocks()).ok()) break;
+              for (uint32_t layer : {0, 0, 1, 1}) {
+                std::vector<float> out(problem.q().size());
+                const absl::Status status = decode->Attend(
+                    layer, problem.q(), {absl::MakeSpan(out), {}}, serial);
+                if (tracker.generation() != generation) {
+                  ++resets;
+                  ASSERT_FALSE(status.ok());
+                }
+                if (status.ok()) {
+                  ASSERT_LE(problem.MaxError(out, layer), 1e-3);
+                }
+              }
+              if (tracker.generation() != 0) break;
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(resets, 100u);
 }
 
 // Whatever the link does, a result is right or there is none.

@@ -76,7 +76,8 @@ class Linear {
  public:
   // Matrices with the same columns, stacked: their outputs follow one another.
   // `bias` is empty or as long as all of them. Nothing of `matrices` is kept.
-  // bf16 weights are kept as f32 where neither way of multiplying them works.
+  // bf16 weights are kept as f32 where that way of multiplying them does not
+  // work.
   // InvalidArgument if types or columns differ or activation_parts is out of
   // range.
   static absl::StatusOr<Linear> Create(absl::Span<const Matrix> matrices,
