@@ -91,12 +91,11 @@ struct Tolerance {
   double relative;
 };
 // |got - want| <= absolute + relative * |want| for every output; of lse the
-// absolute one only. Vector kernels compute in f32, so one tolerance does for all
-// dtypes but bytes: it is that of f32 in the public suites, a hundredth of theirs
-// for 16 bits. Tiles lose 2^-16 of each query element and
-// weight; products of bytes, on tiles or in vectors, 2^-16 of the largest one
-// of a row, which is still a hundredth of what the rounding of K and V to int8
-// costs.
+// absolute one only. Vector kernels compute in f32, so one tolerance does for
+// all dtypes but bytes: it is that of f32 in the public suites, a hundredth of
+// theirs for 16 bits. Tiles lose 2^-16 of each query element and weight;
+// products of bytes, on tiles or in vectors, 2^-16 of the largest one of a row,
+// which is still a hundredth of what the rounding of K and V to int8 costs.
 inline constexpr Tolerance kPortableTolerance{1e-5, 1e-5};
 inline constexpr Tolerance kTileTolerance{1e-4, 1e-4};
 inline constexpr Tolerance kByteTolerance{3e-4, 3e-4};
