@@ -150,8 +150,6 @@ CardCall Card::BeginCall(CardOperation operation) {
 
 // ---- The virtual clock ----
 
-namespace {
-
 CardOperation ToOperation(CallKind kind) {
   switch (kind) {
     case CallKind::kUpload:
@@ -165,8 +163,6 @@ CardOperation ToOperation(CallKind kind) {
   }
   return CardOperation::kKernel;
 }
-
-}  // namespace
 
 uint64_t Card::Announce(CallKind kind, uint32_t index, bool* hangs) {
   std::lock_guard<std::mutex> lock(mutex_);

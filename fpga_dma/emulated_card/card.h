@@ -47,6 +47,9 @@ struct CardCall {
   uint64_t generation = 0;  // of the card when it began
 };
 
+// The operation that a call carries out.
+CardOperation ToOperation(CallKind kind);
+
 // The card that the driver library stands for: memory banks, buffers, DMA,
 // compute units that run the project's kernels, faults, a clock. Calls block
 // like a driver's and return 0 or a negative errno value.

@@ -23,20 +23,6 @@ bool Has(const CallPlan& plan, FaultKind kind) {
   return plan.fault.has_value() && plan.fault->kind == kind;
 }
 
-CardOperation OperationOf(CallKind kind) {
-  switch (kind) {
-    case CallKind::kUpload:
-      return CardOperation::kUpload;
-    case CallKind::kDownload:
-      return CardOperation::kDownload;
-    case CallKind::kCopy:
-      return CardOperation::kCopy;
-    case CallKind::kKernel:
-      return CardOperation::kKernel;
-  }
-  return CardOperation::kKernel;
-}
-
 bool InRange(const CardBuffer& buffer, uint64_t offset, uint64_t bytes) {
   return offset <= buffer.bytes && bytes <= buffer.bytes - offset;
 }
@@ -120,7 +106,7 @@ int Card::Move(const CardCall& call, CallKind kind, const CallLoad& load,
       partial ? call.plan.fault->random % target.size() : target.size();
   std::memcpy(target.data(), source.data(), moved);
   if (Has(call.plan, FaultKind::kFlipBit)) {
-    FlipBit(OperationOf(kind), *call.plan.fault, target);
+    FlipBit(ToOperation(kind), *call.plan.fault, target);
   }
   EndAccess();
   if (call.plan.hangs()) {

@@ -198,8 +198,7 @@ void MultiplyAs(const FewRows& product, const void* block, const void* next,
   const size_t passes =
       groups * (kBlockVectors / VectorsAtOnce(group_begin(1)));
   HWY_ALIGN float sums[kMaxFewRows * kOutputBlock];
-  HWY_ALIGN float total[kMaxFewRows * kOutputBlock];
-  std::memset(total, 0, values * sizeof(float));
+  std::memset(y, 0, values * sizeof(float));
   for (size_t first = 0; first < product.inputs; first += product.chain) {
     const size_t chain_end =
         std::min<size_t>(first + product.chain, product.inputs);
@@ -220,11 +219,9 @@ void MultiplyAs(const FewRows& product, const void* block, const void* next,
       weights = behind;
     }
     for (size_t i = 0; i < values; i += kLanes) {
-      hn::Store(hn::Add(hn::Load(d, total + i), hn::Load(d, sums + i)), d,
-                total + i);
+      hn::StoreU(hn::Add(hn::LoadU(d, y + i), hn::Load(d, sums + i)), d, y + i);
     }
   }
-  std::memcpy(y, total, values * sizeof(float));
 }
 
 void Multiply(const FewRows& product, const void* weights, const void* next,
