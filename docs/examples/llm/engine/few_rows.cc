@@ -25,7 +25,6 @@ using U32 = hn::RebindToUnsigned<F32>;
 using Vector = hn::Vec<F32>;
 
 constexpr size_t kLanes = HWY_LANES(float);
-constexpr size_t kBlockVectors = kOutputBlock / kLanes;
 // Sums of one row and vector that are formed side by side need a register each.
 constexpr size_t kSumRegisters = HWY_TARGET <= HWY_AVX3 ? 16 : 8;
 constexpr size_t kRowsAtOnce = 8;
@@ -37,8 +36,9 @@ constexpr size_t kLineBytes = 64;
 // more requests under way at a time than the first.
 constexpr int kSecondCache = 2;
 
-constexpr size_t VectorsAtOnce(size_t rows) {
-  size_t vectors = kBlockVectors;
+// Of `outputs` outputs.
+constexpr size_t VectorsAtOnce(size_t rows, size_t outputs) {
+  size_t vectors = outputs / kLanes;
   while (vectors > 1 && vectors * rows > kSumRegisters) vectors /= 2;
   return vectors;
 }
@@ -47,21 +47,27 @@ constexpr size_t VectorsAtOnce(size_t rows) {
 // with these: the memory never rests, and no pass waits for it.
 class Ahead {
  public:
-  // Null: for none.
-  Ahead(const void* weights, size_t passes)
-      : next_(static_cast<const char*>(weights)),
-        bytes_(weights == nullptr ? 0 : kStepBytes / passes) {}
+  // Of the weights of `outputs` outputs. Null: for none.
+  Ahead(const void* weights, size_t outputs, size_t passes)
+      : weights_(static_cast<const char*>(weights)),
+        skipped_(outputs == kOutputBlock ? 0 : ~(kStepBytes / 2 - 1)),
+        bytes_(weights == nullptr ? 0 : outputs * sizeof(float) / passes) {}
 
   HWY_INLINE void Step() {
     for (size_t i = 0; i < bytes_; i += kLineBytes) {
-      __builtin_prefetch(next_ + i, /*write=*/0, kSecondCache);
+      const size_t at = position_ + i;
+      __builtin_prefetch(weights_ + at + (at & skipped_), /*write=*/0,
+                         kSecondCache);
     }
-    next_ += bytes_;
+    position_ += bytes_;
   }
 
  private:
-  const char* next_;
+  const char* const weights_;
+  // What lies between half steps is as long as they are.
+  const size_t skipped_;
   const size_t bytes_;  // per step
+  size_t position_ = 0;
 };
 
 // Steps of a sum, each a weight of f32 or a pair of bf16.
@@ -142,50 +148,59 @@ HWY_INLINE void AddSteps(const typename Steps::Weight* weights, size_t steps,
 }
 
 template <class Steps, size_t kRows>
-void AddToAllOutputs(const typename Steps::Weight* weights, size_t steps,
-                     const float* x, size_t x_stride, Ahead& ahead,
-                     float* sums) {
-  constexpr size_t kVectors = VectorsAtOnce(kRows);
-  for (size_t v = 0; v < kBlockVectors; v += kVectors) {
-    AddSteps<Steps, kRows, kVectors>(weights + v * kLanes, steps, x, x_stride,
-                                     ahead, sums + v * kLanes);
+void AddToOutputs(const typename Steps::Weight* weights, size_t steps,
+                  const float* x, size_t x_stride, size_t outputs, Ahead& ahead,
+                  float* sums) {
+  if (outputs == kOutputBlock) {
+    constexpr size_t kVectors = VectorsAtOnce(kRows, kOutputBlock);
+    for (size_t i = 0; i < kOutputBlock; i += kVectors * kLanes) {
+      AddSteps<Steps, kRows, kVectors>(weights + i, steps, x, x_stride, ahead,
+                                       sums + i);
+    }
+  } else {
+    constexpr size_t kVectors = VectorsAtOnce(kRows, kHalfBlock);
+    for (size_t i = 0; i < kHalfBlock; i += kVectors * kLanes) {
+      AddSteps<Steps, kRows, kVectors>(weights + i, steps, x, x_stride, ahead,
+                                       sums + i);
+    }
   }
 }
 
 template <class Steps>
 void AddRows(size_t rows, const typename Steps::Weight* weights, size_t steps,
-             const float* x, size_t x_stride, Ahead& ahead, float* sums) {
+             const float* x, size_t x_stride, size_t outputs, Ahead& ahead,
+             float* sums) {
   switch (rows) {
     case 1:
-      return AddToAllOutputs<Steps, 1>(weights, steps, x, x_stride, ahead,
-                                       sums);
+      return AddToOutputs<Steps, 1>(weights, steps, x, x_stride, outputs, ahead,
+                                    sums);
     case 2:
-      return AddToAllOutputs<Steps, 2>(weights, steps, x, x_stride, ahead,
-                                       sums);
+      return AddToOutputs<Steps, 2>(weights, steps, x, x_stride, outputs, ahead,
+                                    sums);
     case 3:
-      return AddToAllOutputs<Steps, 3>(weights, steps, x, x_stride, ahead,
-                                       sums);
+      return AddToOutputs<Steps, 3>(weights, steps, x, x_stride, outputs, ahead,
+                                    sums);
     case 4:
-      return AddToAllOutputs<Steps, 4>(weights, steps, x, x_stride, ahead,
-                                       sums);
+      return AddToOutputs<Steps, 4>(weights, steps, x, x_stride, outputs, ahead,
+                                    sums);
     case 5:
-      return AddToAllOutputs<Steps, 5>(weights, steps, x, x_stride, ahead,
-                                       sums);
+      return AddToOutputs<Steps, 5>(weights, steps, x, x_stride, outputs, ahead,
+                                    sums);
     case 6:
-      return AddToAllOutputs<Steps, 6>(weights, steps, x, x_stride, ahead,
-                                       sums);
+      return AddToOutputs<Steps, 6>(weights, steps, x, x_stride, outputs, ahead,
+                                    sums);
     case 7:
-      return AddToAllOutputs<Steps, 7>(weights, steps, x, x_stride, ahead,
-                                       sums);
+      return AddToOutputs<Steps, 7>(weights, steps, x, x_stride, outputs, ahead,
+                                    sums);
     case 8:
-      return AddToAllOutputs<Steps, 8>(weights, steps, x, x_stride, ahead,
-                                       sums);
+      return AddToOutputs<Steps, 8>(weights, steps, x, x_stride, outputs, ahead,
+                                    sums);
   }
 }
 
 template <class Steps>
 void MultiplyAs(const FewRows& product, const void* block, const void* next,
-                float* y) {
+                size_t outputs, float* y) {
   const F32 d;
   const auto* weights = static_cast<const typename Steps::Weight*>(block);
   const size_t stride = PaddedInputs(product.inputs);
@@ -196,7 +211,7 @@ void MultiplyAs(const FewRows& product, const void* block, const void* next,
     return group * product.rows / groups;
   };
   const size_t passes =
-      groups * (kBlockVectors / VectorsAtOnce(group_begin(1)));
+      groups * (outputs / kLanes / VectorsAtOnce(group_begin(1), outputs));
   HWY_ALIGN float sums[kMaxFewRows * kOutputBlock];
   std::memset(y, 0, values * sizeof(float));
   for (size_t first = 0; first < product.inputs; first += product.chain) {
@@ -209,11 +224,11 @@ void MultiplyAs(const FewRows& product, const void* block, const void* next,
       const size_t steps = (inputs + Steps::kInputs - 1) / Steps::kInputs;
       const auto* const behind = weights + steps * kOutputBlock;
       const bool is_last = input + inputs >= product.inputs;
-      Ahead ahead(is_last ? next : behind, passes);
+      Ahead ahead(is_last ? next : behind, outputs, passes);
       for (size_t group = 0; group < groups; ++group) {
         const size_t row = group_begin(group);
         AddRows<Steps>(group_begin(group + 1) - row, weights, steps,
-                       product.x + row * stride + input, stride, ahead,
+                       product.x + row * stride + input, stride, outputs, ahead,
                        sums + row * kOutputBlock);
       }
       weights = behind;
@@ -225,11 +240,11 @@ void MultiplyAs(const FewRows& product, const void* block, const void* next,
 }
 
 void Multiply(const FewRows& product, const void* weights, const void* next,
-              float* y) {
+              size_t outputs, float* y) {
   if (product.type == WeightType::kF32) {
-    return MultiplyAs<F32Steps>(product, weights, next, y);
+    return MultiplyAs<F32Steps>(product, weights, next, outputs, y);
   }
-  MultiplyAs<Bf16Steps>(product, weights, next, y);
+  MultiplyAs<Bf16Steps>(product, weights, next, outputs, y);
 }
 
 // wide [steps, 2, kOutputBlock], of weights [steps, kOutputBlock, 2].
@@ -261,11 +276,12 @@ HWY_EXPORT(Widen);
 }  // namespace
 
 void MultiplyFewRows(const FewRows& product, const void* weights,
-                     const void* next, float* y) {
+                     const void* next, uint32_t outputs, float* y) {
+  PAGED_KV_CHECK(outputs == kOutputBlock || outputs == kHalfBlock);
   PAGED_KV_CHECK(product.rows >= 1 && product.rows <= kMaxFewRows);
   PAGED_KV_CHECK(product.chain > 0);
   PAGED_KV_CHECK(product.type == WeightType::kF32 || product.chain % 2 == 0);
-  HWY_DYNAMIC_DISPATCH(Multiply)(product, weights, next, y);
+  HWY_DYNAMIC_DISPATCH(Multiply)(product, weights, next, outputs, y);
 }
 
 void WidenBlock(const void* weights, uint32_t inputs, float* wide) {

@@ -17,6 +17,7 @@ namespace paged_kv::llm {
 
 // Outputs of a block of packed weights.
 inline constexpr uint32_t kOutputBlock = 64;
+inline constexpr uint32_t kHalfBlock = kOutputBlock / 2;
 // Rows of one product at most.
 inline constexpr uint32_t kMaxFewRows = 32;
 
@@ -44,9 +45,12 @@ struct FewRows {
 // are aligned to a cache line. `next`: the block that the thread is going to
 // read next, which is asked for ahead of time; null: none.
 //
+// `outputs`: kOutputBlock, or kHalfBlock for the first half of a block's
+// outputs; `weights` may begin at its second half. The rest of y is zero.
+//
 // Thread safety: may run concurrently, each with its own y.
 void MultiplyFewRows(const FewRows& product, const void* weights,
-                     const void* next, float* y);
+                     const void* next, uint32_t outputs, float* y);
 
 // wide [inputs, kOutputBlock] of a block of bf16 weights, which are packed as
 // above: what a product of f32 takes. Both are aligned to a cache line.

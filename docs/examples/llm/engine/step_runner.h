@@ -4,10 +4,9 @@
 #ifndef PAGED_KV_DOCS_EXAMPLES_LLM_ENGINE_STEP_RUNNER_H_
 #define PAGED_KV_DOCS_EXAMPLES_LLM_ENGINE_STEP_RUNNER_H_
 
-#include <vector>
-
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "docs/examples/llm/engine/aligned_floats.h"
 #include "docs/examples/llm/engine/attention_backend.h"
 #include "docs/examples/llm/engine/step_batch.h"
 #include "docs/examples/llm/engine/transformer.h"
@@ -46,7 +45,7 @@ class StepRunner {
   AttentionBackend* const attention_;
   const uint32_t first_device_page_;  // FillStepBatch()
   StepBatch batch_;
-  std::vector<float> logits_;
+  AlignedFloats logits_;
   double tables_s_ = 0;
 };
 

@@ -174,9 +174,8 @@ void Transformer::Embed(absl::Span<const TokenId> tokens) {
 
 size_t Transformer::activation_bytes() const {
   size_t floats = 0;
-  for (const std::vector<float>* values :
-       {&x_, &normed_, &qkv_, &q_, &attended_, &delta_, &gate_up_,
-        &activated_}) {
+  for (const AlignedFloats* values : {&x_, &normed_, &qkv_, &q_, &attended_,
+                                      &delta_, &gate_up_, &activated_}) {
     floats += values->capacity();
   }
   return floats * sizeof(float) + scratch_.bytes();

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "attention/parallel_for.h"
+#include "docs/examples/llm/engine/aligned_floats.h"
 #include "docs/examples/llm/engine/attention_backend.h"
 #include "docs/examples/llm/engine/linear.h"
 #include "docs/examples/llm/engine/rope.h"
@@ -89,14 +90,14 @@ class Transformer {
 
   // Of the current step; rows first.
   LinearScratch scratch_;
-  std::vector<float> x_;          // the residual stream
-  std::vector<float> normed_;     // [hidden]
-  std::vector<float> qkv_;        // [(heads + 2 kv_heads) * head_dim]
-  std::vector<float> q_;          // [heads, head_dim]
-  std::vector<float> attended_;   // [heads, head_dim]
-  std::vector<float> delta_;      // [hidden]
-  std::vector<float> gate_up_;    // [2, intermediate]
-  std::vector<float> activated_;  // [intermediate]
+  AlignedFloats x_;          // the residual stream
+  AlignedFloats normed_;     // [hidden]
+  AlignedFloats qkv_;        // [(heads + 2 kv_heads) * head_dim]
+  AlignedFloats q_;          // [heads, head_dim]
+  AlignedFloats attended_;   // [heads, head_dim]
+  AlignedFloats delta_;      // [hidden]
+  AlignedFloats gate_up_;    // [2, intermediate]
+  AlignedFloats activated_;  // [intermediate]
 };
 
 }  // namespace paged_kv::llm

@@ -128,7 +128,7 @@ uint32_t FindChain(Arithmetic arithmetic, uint32_t inputs,
                        MultiplyFewRows(
                            {type, inputs, chain, kMaxFewRows,
                             x.data() + first * PaddedInputs(inputs)},
-                           weights, nullptr, y);
+                           weights, nullptr, kOutputBlock, y);
                      });
   };
   const std::array<uint32_t, 4> chains = {inputs + inputs % 2, 512, 1024, 256};

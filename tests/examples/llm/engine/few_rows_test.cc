@@ -103,8 +103,30 @@ std::vector<float> Multiply(const Problem& problem, uint32_t chain) {
   const std::byte* const weights = problem.packed.get();
   MultiplyFewRows(
       {problem.type, problem.inputs, chain, problem.rows, problem.x.data()},
-      weights, weights, y.data());
+      weights, weights, kOutputBlock, y.data());
   return y;
+}
+
+// Outputs of the first or second half of the block, [rows, kOutputBlock].
+std::vector<float> MultiplyHalf(const Problem& problem, uint32_t chain,
+                                uint32_t half) {
+  std::vector<float> y(size_t{problem.rows} * kOutputBlock, NAN);
+  const std::byte* const weights =
+      problem.packed.get() + half * kHalfBlock * sizeof(float);
+  MultiplyFewRows(
+      {problem.type, problem.inputs, chain, problem.rows, problem.x.data()},
+      weights, weights, kHalfBlock, y.data());
+  return y;
+}
+
+// What MultiplyHalf() gives, of all outputs of a block.
+std::vector<float> Half(const std::vector<float>& y, uint32_t half) {
+  std::vector<float> result(y.size());
+  for (size_t i = 0; i < y.size(); i += kOutputBlock) {
+    std::copy_n(y.begin() + i + half * kHalfBlock, kHalfBlock,
+                result.begin() + i);
+  }
+  return result;
 }
 
 // Adds a product, fused or not.
@@ -155,8 +177,14 @@ TEST_P(FewRowsTest, FormsSumsAsDescribedOnEveryTarget) {
       for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
         SCOPED_TRACE(hwy::TargetName(target));
         const ScopedTarget scoped(target);
-        ASSERT_EQ(Multiply(problem, chain), expected[Fuses(target)])
+        const std::vector<float>& sums = expected[Fuses(target)];
+        ASSERT_EQ(Multiply(problem, chain), sums)
             << rows << " rows of " << inputs << ", chains of " << chain;
+        for (const uint32_t half : {0u, 1u}) {
+          ASSERT_EQ(MultiplyHalf(problem, chain, half), Half(sums, half))
+              << "half " << half << " of " << rows << " rows of " << inputs
+              << ", chains of " << chain;
+        }
       }
     }
   }

@@ -154,7 +154,7 @@ TEST_P(LinearTest, ARowsBitsDependOnTheRowAlone) {
       const auto linear = Linear::Create(matrices, {}, options);
       ASSERT_TRUE(linear.ok()) << linear.status();
       const size_t outputs = linear->outputs();
-      constexpr size_t kRows = 70;
+      constexpr size_t kRows = 129;
       const std::vector<float> x = RandomValues(kRows * shape.inputs, random_);
       std::vector<float> alone(kRows * outputs);
       LinearScratch scratch;
@@ -164,7 +164,7 @@ TEST_P(LinearTest, ARowsBitsDependOnTheRowAlone) {
             absl::MakeSpan(alone).subspan(row * outputs, outputs), scratch,
             serial);
       }
-      for (const size_t rows : {2, 5, 16, 22, 33, 65, 70}) {
+      for (const size_t rows : {2, 5, 16, 22, 33, 70, 97, 128, 129}) {
         const size_t first = kRows - rows;
         std::vector<float> y(rows * outputs);
         linear->Run(absl::MakeConstSpan(x).subspan(first * shape.inputs),
