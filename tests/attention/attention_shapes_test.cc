@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/attention_problem.h"
 #include "tests/support/attention_random.h"
+#include "tests/support/sanitized.h"
 
 namespace paged_kv::attention::testing {
 namespace {
@@ -48,14 +49,10 @@ AttentionSpec Spec(DType dtype, Heads heads, uint32_t head_dim, uint32_t block,
   return spec;
 }
 
-// Sanitizers look at memory accesses, which small problems show as well: the
-// sanitised tests leave out what would take them minutes.
+// Sanitizers look at memory accesses, which small problems show as well.
 bool IsLeftOut(const AttentionSpec& spec) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr uint64_t kMaxMultiplyAdds = 10'000'000;
-#else
-  constexpr uint64_t kMaxMultiplyAdds = std::numeric_limits<uint64_t>::max();
-#endif
+  constexpr uint64_t kMaxMultiplyAdds =
+      kSanitized ? 2'500'000 : std::numeric_limits<uint64_t>::max();
   uint64_t multiply_adds = 0;
   for (const SequenceLengths& lengths : spec.sequences) {
     multiply_adds += uint64_t{lengths.tokens} * lengths.queries * spec.group *

