@@ -53,6 +53,16 @@ function(paged_kv_internal_set_flags target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
 endfunction()
 
+# Private: what libraries get besides.
+function(paged_kv_internal_set_library_flags target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  # Without this, GCC inlines no exported function of position-independent code,
+  # not even within its own file: something might replace it at run time.
+  target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+endfunction()
+
+include(PagedKvPrecompile)
+
 # paged_kv_cc_library(NAME x [SRCS ...] [HDRS ...] [DEPS ...] [PRIVATE_DEPS ...]
 #                     [PUBLIC_CXX17])
 #
@@ -73,10 +83,8 @@ function(paged_kv_cc_library)
     paged_kv_internal_set_flags(${target})
     set(scope PUBLIC)
     target_link_libraries(${target} PUBLIC ${LIB_DEPS} PRIVATE ${LIB_PRIVATE_DEPS})
-    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-    # Without this, GCC inlines no exported function of position-independent
-    # code, not even within its own file: something might replace it at run time.
-    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+    paged_kv_internal_set_library_flags(${target})
+    paged_kv_internal_precompile(${target} library)
     # PRIVATE cxx_std_20 is set already; this one is what users inherit.
     target_compile_features(${target} INTERFACE ${user_standard})
   else()
@@ -135,6 +143,7 @@ function(paged_kv_cc_test)
   paged_kv_internal_executable(${TEST_NAME} tests SRCS ${TEST_SRCS}
                                DEPS ${TEST_DEPS} GTest::gtest GTest::gtest_main)
   target_compile_options(${TEST_NAME} PRIVATE ${PAGED_KV_TEST_COMPILE_OPTIONS})
+  paged_kv_internal_precompile(${TEST_NAME} test)
   paged_kv_internal_add_ctest(${TEST_NAME} COMMAND ${TEST_NAME}
                               LABELS ${TEST_LABELS})
   if("concurrent" IN_LIST TEST_LABELS)
