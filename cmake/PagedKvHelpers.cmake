@@ -113,6 +113,18 @@ function(paged_kv_internal_executable target kind)
                          "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${kind}")
 endfunction()
 
+# What takes longest, in seconds of a release build on one core. CTest starts
+# with these, lest the last one run alone while the other cores wait.
+set(PAGED_KV_LONG_TESTS
+    attention_attention_shapes_test=40 attention_attention_property_test=35
+    benchmarks_card_run_test=30 benchmarks_scheduler_replay_simulation_test=25
+    benchmarks_replay_hits_test=25 attention_append_kv_test=15
+    benchmarks_demo_test=15 attention_shared_prefix_test=12
+    attention_not_finite_test=12 engine_batching_test=12
+    benchmarks_card_calibration_test=12 benchmarks_card_places_test=12
+    fpga_dma_card_decode_test=11 serving_peak_memory_test=11
+    engine_few_rows_test=10 consumer=10 kernels_decode_kernel_property_test=8)
+
 # Private: registers a command with CTest, in a working folder of its own so
 # that tests that write files can run side by side.
 function(paged_kv_internal_add_ctest name)
@@ -133,6 +145,12 @@ function(paged_kv_internal_add_ctest name)
   set_tests_properties(
     ${name} PROPERTIES LABELS "${T_LABELS}" ENVIRONMENT "${environment}"
                        TIMEOUT ${PAGED_KV_TEST_TIMEOUT_S})
+  set(long_test ${PAGED_KV_LONG_TESTS})
+  list(FILTER long_test INCLUDE REGEX "^${name}=")
+  if(long_test)
+    string(REGEX REPLACE ".*=" "" cost "${long_test}")
+    set_tests_properties(${name} PROPERTIES COST ${cost})
+  endif()
 endfunction()
 
 # paged_kv_cc_test(NAME x SRCS ... DEPS ... LABELS ...): a GoogleTest binary
