@@ -1,11 +1,10 @@
 # Copyright 2026 The PagedKV Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# PAGED_KV_PRECOMPILE_HEADERS: compiles headers once and not once per source.
-#   common  what most sources include, for libraries and for tests. Sources see
-#           more than they include, so a build without it has to hold as well.
-#   gtest   GoogleTest for the tests, all of which include it. Not with ccache,
-#           which keeps nothing that was compiled with precompiled headers.
+# PAGED_KV_PRECOMPILE_HEADERS: what most sources of libraries and tests include is
+# compiled once and not once per source. Sources then see more than they include,
+# so a build without it has to hold as well. Not for optimised builds: GCC 12 no
+# longer knows which headers are the system's, and warns of what it inlines there.
 
 set(PAGED_KV_COMMON_HEADERS
     <algorithm> <cmath> <cstdint> <cstdlib> <cstring> <limits> <memory>
@@ -30,24 +29,18 @@ endfunction()
 
 # Private: makes `target`, which has the flags of `kind`, include its headers.
 function(paged_kv_internal_precompile target kind)
-  if(PAGED_KV_PRECOMPILE_HEADERS STREQUAL "common")
-    set(headers ${PAGED_KV_COMMON_HEADERS})
-  elseif(PAGED_KV_PRECOMPILE_HEADERS STREQUAL "gtest"
-         AND kind STREQUAL "test"
-         AND NOT CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
-    set(headers "")
-  else()
+  if(NOT PAGED_KV_PRECOMPILE_HEADERS)
     return()
   endif()
   set(precompiled paged_kv_precompiled_${kind})
   if(NOT TARGET ${precompiled})
     if(kind STREQUAL "test")
       paged_kv_internal_add_precompiled(
-        test HEADERS ${headers} "<gtest/gtest.h>" DEPS GTest::gtest)
+        test HEADERS ${PAGED_KV_COMMON_HEADERS} "<gtest/gtest.h>" DEPS GTest::gtest)
       target_compile_options(${precompiled}
                              PRIVATE ${PAGED_KV_TEST_COMPILE_OPTIONS})
     else()
-      paged_kv_internal_add_precompiled(library HEADERS ${headers})
+      paged_kv_internal_add_precompiled(library HEADERS ${PAGED_KV_COMMON_HEADERS})
       paged_kv_internal_set_library_flags(${precompiled})
     endif()
   endif()
