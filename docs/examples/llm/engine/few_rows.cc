@@ -30,7 +30,6 @@ constexpr size_t kSumRegisters = HWY_TARGET <= HWY_AVX3 ? 16 : 8;
 constexpr size_t kRowsAtOnce = 8;
 // Weights stay in the first cache while all rows and outputs pass by.
 constexpr size_t kStepsAtOnce = 32;
-constexpr size_t kStepBytes = kOutputBlock * sizeof(float);
 constexpr size_t kLineBytes = 64;
 // Where prefetched weights go, as GCC's builtin names it. The second cache has
 // more requests under way at a time than the first.
@@ -50,13 +49,13 @@ class Ahead {
   // Of the weights of `outputs` outputs. Null: for none.
   Ahead(const void* weights, size_t outputs, size_t passes)
       : weights_(static_cast<const char*>(weights)),
-        skipped_(outputs == kOutputBlock ? 0 : ~(kStepBytes / 2 - 1)),
+        half_step_mask_(outputs == kOutputBlock ? 0 : ~(kHalfStepBytes - 1)),
         bytes_(weights == nullptr ? 0 : outputs * sizeof(float) / passes) {}
 
   HWY_INLINE void Step() {
     for (size_t i = 0; i < bytes_; i += kLineBytes) {
       const size_t at = position_ + i;
-      __builtin_prefetch(weights_ + at + (at & skipped_), /*write=*/0,
+      __builtin_prefetch(weights_ + at + (at & half_step_mask_), /*write=*/0,
                          kSecondCache);
     }
     position_ += bytes_;
@@ -64,8 +63,8 @@ class Ahead {
 
  private:
   const char* const weights_;
-  // What lies between half steps is as long as they are.
-  const size_t skipped_;
+  // Rounds down to whole half steps: as much again lies between them.
+  const size_t half_step_mask_;
   const size_t bytes_;  // per step
   size_t position_ = 0;
 };
@@ -147,23 +146,25 @@ HWY_INLINE void AddSteps(const typename Steps::Weight* weights, size_t steps,
   }
 }
 
+template <class Steps, size_t kRows, size_t kOutputs>
+void AddToHalfOrAll(const typename Steps::Weight* weights, size_t steps,
+                    const float* x, size_t x_stride, Ahead& ahead,
+                    float* sums) {
+  constexpr size_t kVectors = VectorsAtOnce(kRows, kOutputs);
+  for (size_t i = 0; i < kOutputs; i += kVectors * kLanes) {
+    AddSteps<Steps, kRows, kVectors>(weights + i, steps, x, x_stride, ahead,
+                                     sums + i);
+  }
+}
+
 template <class Steps, size_t kRows>
 void AddToOutputs(const typename Steps::Weight* weights, size_t steps,
                   const float* x, size_t x_stride, size_t outputs, Ahead& ahead,
                   float* sums) {
-  if (outputs == kOutputBlock) {
-    constexpr size_t kVectors = VectorsAtOnce(kRows, kOutputBlock);
-    for (size_t i = 0; i < kOutputBlock; i += kVectors * kLanes) {
-      AddSteps<Steps, kRows, kVectors>(weights + i, steps, x, x_stride, ahead,
-                                       sums + i);
-    }
-  } else {
-    constexpr size_t kVectors = VectorsAtOnce(kRows, kHalfBlock);
-    for (size_t i = 0; i < kHalfBlock; i += kVectors * kLanes) {
-      AddSteps<Steps, kRows, kVectors>(weights + i, steps, x, x_stride, ahead,
-                                       sums + i);
-    }
-  }
+  const auto add = outputs == kOutputBlock
+                       ? AddToHalfOrAll<Steps, kRows, kOutputBlock>
+                       : AddToHalfOrAll<Steps, kRows, kHalfBlock>;
+  add(weights, steps, x, x_stride, ahead, sums);
 }
 
 template <class Steps>

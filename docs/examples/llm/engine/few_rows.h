@@ -18,6 +18,8 @@ namespace paged_kv::llm {
 // Outputs of a block of packed weights.
 inline constexpr uint32_t kOutputBlock = 64;
 inline constexpr uint32_t kHalfBlock = kOutputBlock / 2;
+// From a block's weights to those of its second half, whatever their type.
+inline constexpr size_t kHalfStepBytes = kHalfBlock * sizeof(float);
 // Rows of one product at most.
 inline constexpr uint32_t kMaxFewRows = 32;
 
@@ -46,7 +48,8 @@ struct FewRows {
 // read next, which is asked for ahead of time; null: none.
 //
 // `outputs`: kOutputBlock, or kHalfBlock for the first half of a block's
-// outputs; `weights` may begin at its second half. The rest of y is zero.
+// outputs, or, with weights from kHalfStepBytes on, for the second. y's other
+// columns become zero. `next` is asked for as wide as that.
 //
 // Thread safety: may run concurrently, each with its own y.
 void MultiplyFewRows(const FewRows& product, const void* weights,

@@ -57,18 +57,20 @@ class LinearScratch {
     size_t wide_bytes = 0;
   };
   std::vector<uint16_t> bf16;  // [row blocks, rows of a block, inputs]
-  std::vector<float> f32;      // the same, of the last block
+  std::vector<float> f32;      // padded rows; a last block that is not full
   std::vector<Worker> workers;
 };
 
 // y = W x + bias. The weights are cut into slices of outputs, each packed once
 // into the order that oneDNN prefers. Many rows are oneDNN's: a slice is a
-// task, and stays in the core's cache while all rows pass by. The rows of a
-// decode step go through products of our own (few_rows.h, tile_rows.h).
+// task, and stays in the core's cache while all rows pass by. Few, those of a
+// decode step or a short prompt, go through products of our own (few_rows.h,
+// tile_rows.h).
 //
 // A row's result is the same bits whatever rows come with it and however many
-// threads run: the slices are fixed, and of all products only those are used
-// that were seen to add up in the same order. That makes a
+// threads run: an output is one sum wherever its task begins and ends, and of
+// all products only those are used that were seen to add up in the same order.
+// That makes a
 // request's output independent of the batch that it is served in.
 //
 // Thread safety: immutable; Run() is const and takes its own scratch.

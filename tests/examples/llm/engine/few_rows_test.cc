@@ -111,8 +111,7 @@ std::vector<float> Multiply(const Problem& problem, uint32_t chain) {
 std::vector<float> MultiplyHalf(const Problem& problem, uint32_t chain,
                                 uint32_t half) {
   std::vector<float> y(size_t{problem.rows} * kOutputBlock, NAN);
-  const std::byte* const weights =
-      problem.packed.get() + half * kHalfBlock * sizeof(float);
+  const std::byte* const weights = problem.packed.get() + half * kHalfStepBytes;
   MultiplyFewRows(
       {problem.type, problem.inputs, chain, problem.rows, problem.x.data()},
       weights, weights, kHalfBlock, y.data());

@@ -141,7 +141,7 @@ TEST_P(LinearTest, GivesBackTheWeightsOfAnOutput) {
 // the rows beside it, on their number, or on the threads.
 TEST_P(LinearTest, ARowsBitsDependOnTheRowAlone) {
   attention::SerialFor serial;
-  attention::ThreadPool threads(3);
+  attention::ThreadPool threads(5);
   for (const Shape& shape : kShapes) {
     for (const uint32_t parts : {0, 1, 2, 3}) {
       std::vector<Matrix> matrices;
