@@ -43,6 +43,7 @@ PoolStats BlockPool::Stats() const {
   stats.cached = BlockCount(cached_);
   stats.quarantined = BlockCount(quarantined_);
   stats.free = BlockCount(free_);
+  stats.peak_used = BlockCount(never_used_);  // freed ones are taken first
   stats.slots = Slots();
   return stats;
 }

@@ -39,6 +39,9 @@ struct PoolStats {
   BlockCount cached;
   BlockCount quarantined;
   BlockCount free;
+  // The most that were not free at once, since Create(). Memory of further
+  // blocks was never touched.
+  BlockCount peak_used;
   SlotCounts slots;
 };
 

@@ -186,6 +186,7 @@ class CacheScript {
     for (const PoolStats& pool : stats.pools) {
       EXPECT_EQ(pool.held + pool.cached + pool.quarantined + pool.free,
                 pool.capacity);
+      EXPECT_GE(pool.peak_used, pool.capacity - pool.free);
     }
     if (stats.pins == 0) CheckReferences();
   }

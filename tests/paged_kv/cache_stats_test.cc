@@ -27,8 +27,8 @@ TEST(CacheStatsTest, ANewSnapshotCountsNothing) {
   EXPECT_EQ(stats.events_dropped, 0u);
 
   const PoolStats pool;
-  for (const BlockCount count :
-       {pool.capacity, pool.held, pool.cached, pool.quarantined, pool.free}) {
+  for (const BlockCount count : {pool.capacity, pool.held, pool.cached,
+                                 pool.quarantined, pool.free, pool.peak_used}) {
     EXPECT_EQ(count, BlockCount(0));
   }
   const DevicePoolStats device;

@@ -285,6 +285,28 @@ TEST(KvCacheManagerTest, CountersCountWhatHappened) {
   EXPECT_LE(cache->MetadataBytesPerBlock(), 64);
 }
 
+TEST(KvCacheManagerTest, ThePeakIsWhatWasUsedAtOnce) {
+  CacheScript cache(8, 4);
+  EXPECT_EQ(cache.Pool().peak_used, BlockCount(0));
+  const SequenceId id = cache.New(Text(1, 12));
+  EXPECT_EQ(cache.Pool().peak_used, BlockCount(3));
+  // Kept for later prompts, a block is still used.
+  cache.Free(id);
+  const SequenceId fork = cache.Fork(cache.New(Text(2, 6)));
+  EXPECT_EQ(cache.Pool().peak_used, BlockCount(5));
+  // Of 6 and 7 tokens with a beginning in common, one block is the fork's own,
+  // which nothing keeps when it is cut off and freed.
+  cache.Append(fork, Text(3, 1));
+  EXPECT_EQ(cache.Pool().peak_used, BlockCount(6));
+  cache.Truncate(fork, 4);
+  cache.Free(fork);
+  EXPECT_EQ(cache.Held(), 2u);
+  EXPECT_EQ(cache.Pool().peak_used, BlockCount(6));
+  // Never more than there are, whatever had to go.
+  cache.New(Text(4, 24));
+  EXPECT_EQ(cache.Pool().peak_used, BlockCount(8));
+}
+
 TEST(KvCacheManagerTest, APrefixWithoutRoomForItsExtrasIsNotShared) {
   KvCacheOptions options = PoolOptions(16, 4);
   options.index_extra_bytes = 64;  // one cell of 56 bytes

@@ -89,11 +89,10 @@ absl::Status CheckBeams(const GenerateOptions& options) {
 // Beam search, prompt by prompt.
 class BeamRun {
  public:
-  BeamRun(LoadedModel& model, llm::ServingEngine* engine, ServingMeter* meter,
+  BeamRun(LoadedModel& model, llm::ServingEngine* engine,
           const GenerateOptions& options, const GenerateHooks& hooks)
       : model_(model),
         engine_(engine),
-        meter_(meter),
         options_(options),
         hooks_(hooks),
         end_tokens_(EndTokens(model)) {}
@@ -127,7 +126,6 @@ class BeamRun {
       if (generated->first_token_s == 0) {
         generated->first_token_s = Now() - begin;
       }
-      meter_->AfterStep();
       result->interrupted = hooks_.interrupted && hooks_.interrupted();
       return !result->interrupted;
     };
@@ -153,7 +151,6 @@ class BeamRun {
 
   LoadedModel& model_;
   llm::ServingEngine* const engine_;
-  ServingMeter* const meter_;
   const GenerateOptions& options_;
   const GenerateHooks& hooks_;
   const std::vector<TokenId> end_tokens_;
@@ -198,7 +195,7 @@ absl::StatusOr<GenerateResult> Generate(LoadedModel& model,
       llm::ServingEngine::Create(model.model.get(),
                                  EngineOptionsOf(model, prompts, options),
                                  model.threads.get()));
-  ServingMeter meter(engine.get());
+  const ServingMeter meter(engine.get());
   GenerateResult result;
   result.prompts.resize(prompts.size());
   const auto take_stats = [&] {
@@ -208,7 +205,7 @@ absl::StatusOr<GenerateResult> Generate(LoadedModel& model,
     result.stats.card = model.backend.Json();
   };
   if (options.beams > 0) {
-    BeamRun run(model, engine.get(), &meter, options, hooks);
+    BeamRun run(model, engine.get(), options, hooks);
     PAGED_KV_RETURN_IF_ERROR(run.Run(prompts, &result));
     take_stats();
     run.AddTo(&result.stats);
@@ -224,7 +221,6 @@ absl::StatusOr<GenerateResult> Generate(LoadedModel& model,
     }
     PAGED_KV_ASSIGN_OR_RETURN(const absl::Span<const llm::EmittedToken> emitted,
                               engine->Step());
-    meter.AfterStep();
     if (hooks.after_step) hooks.after_step(*engine, emitted);
   }
   while (const auto finished = engine->TakeFinished()) {

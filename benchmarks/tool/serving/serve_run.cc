@@ -78,7 +78,6 @@ class Server {
         continue;
       }
       PAGED_KV_RETURN_IF_ERROR(Step());
-      meter.AfterStep();
       if (progress) progress(done_);
     }
     TakeFinished();

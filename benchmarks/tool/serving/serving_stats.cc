@@ -30,7 +30,7 @@ double ServingStats::OutputTokensPerSecond() const {
 }
 
 uint64_t ServingStats::PartsBytes() const {
-  return program_bytes + weight_bytes + peak_filled_blocks * block_bytes +
+  return program_bytes + weight_bytes + peak_used_blocks * block_bytes +
          step_bytes;
 }
 
@@ -48,14 +48,6 @@ ServingMeter::ServingMeter(const llm::ServingEngine* engine)
       forward_before_(engine->model().times()),
       begin_(std::chrono::steady_clock::now()) {}
 
-void ServingMeter::AfterStep() {
-  const PoolStats pool = engine_->cache().Stats().pools[0];
-  const auto held = uint64_t{pool.held.value()};
-  peak_blocks_ = std::max(peak_blocks_, held);
-  peak_filled_blocks_ =
-      std::max(peak_filled_blocks_, held + pool.cached.value());
-}
-
 ServingStats ServingMeter::Finish() const {
   ServingStats stats;
   stats.wall_s =
@@ -66,8 +58,7 @@ ServingStats ServingMeter::Finish() const {
   stats.scheduler = engine_->scheduler().Stats();
   stats.cache = engine_->cache().Stats();
   const BlockShape& shape = engine_->cache().options().groups[0].shape;
-  stats.peak_blocks = peak_blocks_;
-  stats.peak_filled_blocks = peak_filled_blocks_;
+  stats.peak_used_blocks = stats.cache.pools[0].peak_used.value();
   stats.block_bytes = PageBytes(shape).value();
   stats.pool_blocks = engine_->cache().PoolBlocks(llm::kAllLayers).value();
   stats.kv_bytes_per_token = BytesPerToken(shape).value();
@@ -109,14 +100,14 @@ std::string ServingStatsText(const ServingStats& stats) {
                   share(stats.engine.sample_s + stats.engine.draft_s),
                   ", scheduler, manager and page tables ",
                   Percent(stats.OverheadShare(), 2), "\n");
-  absl::StrAppend(&text, "cache: ", Grouped(stats.cache.hit_tokens), " of ",
-                  Grouped(stats.cache.prompt_tokens),
-                  " prompt tokens found; at most ", Grouped(stats.peak_blocks),
-                  " of ", Grouped(stats.pool_blocks), " blocks held, ",
-                  Grouped(stats.cache.blocks_evicted), " evicted, ",
-                  Grouped(stats.cache.blocks_copied), " copied on write; ",
-                  Grouped(stats.scheduler.preemptions), " preemptions, ",
-                  Grouped(stats.scheduler.swap_outs), " of them by swap\n");
+  absl::StrAppend(
+      &text, "cache: ", Grouped(stats.cache.hit_tokens), " of ",
+      Grouped(stats.cache.prompt_tokens), " prompt tokens found; at most ",
+      Grouped(stats.peak_used_blocks), " of ", Grouped(stats.pool_blocks),
+      " blocks used, ", Grouped(stats.cache.blocks_evicted), " evicted, ",
+      Grouped(stats.cache.blocks_copied), " copied on write; ",
+      Grouped(stats.scheduler.preemptions), " preemptions, ",
+      Grouped(stats.scheduler.swap_outs), " of them by swap\n");
   if (stats.scheduler.drafted_tokens > 0) {
     absl::StrAppend(
         &text, "speculation: ", Grouped(stats.scheduler.accepted_tokens),
@@ -134,7 +125,7 @@ std::string ServingStatsText(const ServingStats& stats) {
   absl::StrAppend(
       &text, "memory: weights ", BytesText(stats.weight_bytes),
       ", KV cache at most ",
-      BytesText(stats.peak_filled_blocks * stats.block_bytes), " (",
+      BytesText(stats.peak_used_blocks * stats.block_bytes), " (",
       Grouped(stats.kv_bytes_per_token), " B per token), a step's values ",
       BytesText(stats.step_bytes), ", program ", BytesText(stats.program_bytes),
       "; peak of the process ", BytesText(stats.peak_process_bytes), ", ",
@@ -168,8 +159,7 @@ nlohmann::ordered_json ServingStatsJson(const ServingStats& stats) {
            {{"prompt_tokens", stats.cache.prompt_tokens},
             {"hit_tokens", stats.cache.hit_tokens},
             {"pool_blocks", stats.pool_blocks},
-            {"peak_blocks", stats.peak_blocks},
-            {"peak_filled_blocks", stats.peak_filled_blocks},
+            {"peak_used_blocks", stats.peak_used_blocks},
             {"block_bytes", stats.block_bytes},
             {"blocks_evicted", stats.cache.blocks_evicted},
             {"blocks_copied", stats.cache.blocks_copied},
@@ -187,7 +177,7 @@ nlohmann::ordered_json ServingStatsJson(const ServingStats& stats) {
           {"memory",
            {{"weight_bytes", stats.weight_bytes},
             {"step_weight_bytes", stats.step_weight_bytes},
-            {"cache_peak_bytes", stats.peak_filled_blocks * stats.block_bytes},
+            {"cache_peak_bytes", stats.peak_used_blocks * stats.block_bytes},
             {"step_bytes", stats.step_bytes},
             {"program_bytes", stats.program_bytes},
             {"parts_bytes", stats.PartsBytes()},

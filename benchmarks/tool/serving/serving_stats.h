@@ -24,10 +24,9 @@ struct ServingStats {
   llm::StageTimes forward;
   BatchSchedulerStats scheduler;
   CacheStats cache;
-  uint64_t beam_forks = 0;   // sequences that beam search forked
-  uint64_t peak_blocks = 0;  // held at once
-  // The same with those kept for later prompts.
-  uint64_t peak_filled_blocks = 0;
+  uint64_t beam_forks = 0;  // sequences that beam search forked
+  // Used at once, those kept for later prompts among them.
+  uint64_t peak_used_blocks = 0;
   uint64_t block_bytes = 0;
   uint64_t pool_blocks = 0;
   uint64_t kv_bytes_per_token = 0;
@@ -40,7 +39,7 @@ struct ServingStats {
   uint64_t peak_process_bytes = 0;
 
   double OutputTokensPerSecond() const;
-  // What memory should be enough: program, weights, the blocks filled at once
+  // What memory should be enough: program, weights, the blocks used at once
   // and what the largest step computed.
   uint64_t PartsBytes() const;
   // Scheduler, manager and page tables of all that a step takes.
@@ -54,16 +53,12 @@ class ServingMeter {
  public:
   explicit ServingMeter(const llm::ServingEngine* engine);
 
-  // Call after each step.
-  void AfterStep();
   ServingStats Finish() const;
 
  private:
   const llm::ServingEngine* const engine_;
   const llm::StageTimes forward_before_;
   const std::chrono::steady_clock::time_point begin_;
-  uint64_t peak_blocks_ = 0;
-  uint64_t peak_filled_blocks_ = 0;
 };
 
 std::string ServingStatsText(const ServingStats& stats);
