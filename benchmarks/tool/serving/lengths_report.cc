@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
@@ -114,22 +115,28 @@ std::string KernelTable(const LengthsResult& result) {
       table.Text(), "\n");
 }
 
+// " + 0.5", " - 0.5".
+std::string Term(double coefficient) {
+  return absl::StrFormat(" %c %.3g", coefficient < 0 ? '-' : '+',
+                         std::abs(coefficient));
+}
+
 std::string FitText(const LengthsFit& fit) {
   std::string text;
   if (fit.prefill) {
     const auto& c = fit.prefill->coefficients;
     absl::StrAppendFormat(
         &text,
-        "batch %d: prefill s = %.3g %+.3g n %+.3g n^2, R^2 %.5f; the n^2 term "
-        "is %s at %.0f tokens\n",
-        fit.batch, c[0], c[1], c[2], fit.prefill->r_squared,
+        "batch %d: prefill s = %.3g%s n%s n^2, R^2 %.5f; the n^2 term is %s at "
+        "%.0f tokens\n",
+        fit.batch, c[0], Term(c[1]), Term(c[2]), fit.prefill->r_squared,
         Percent(fit.prefill->Share(2, fit.longest), 0), fit.longest);
   }
   if (fit.decode) {
     const auto& c = fit.decode->coefficients;
     absl::StrAppendFormat(
-        &text, "batch %d: decode ms per step = %.3g %+.3g n, R^2 %.5f\n",
-        fit.batch, 1e3 * c[0], 1e3 * c[1], fit.decode->r_squared);
+        &text, "batch %d: decode ms per step = %.3g%s n, R^2 %.5f\n", fit.batch,
+        1e3 * c[0], Term(1e3 * c[1]), fit.decode->r_squared);
   }
   return text;
 }
