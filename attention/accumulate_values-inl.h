@@ -26,17 +26,21 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // sums[row][column] += weight[row] * value[column], for one key; `weights` are
-// those of the key.
+// those of the key. Two vectors of columns may be its even and its odd ones.
 template <class Reader, size_t kRows, size_t kColumns, class D>
 HWY_INLINE void AddKey(D d, const uint8_t* from,
                        const float* HWY_RESTRICT weights,
                        hn::Vec<D> (&sums)[kRows][kColumns]) {
-  constexpr size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> values[kColumns];
-  HWY_UNROLL(8)
-  for (size_t c = 0; c < kColumns; ++c) {
-    values[c] =
-        Reader::ValueVector(d, from + c * kLanes * Reader::kElementBytes);
+  if constexpr (Reader::kPairsValues && kColumns == 2) {
+    values[0] = Reader::template KeyVector<0>(d, from, 0);
+    values[1] = Reader::template KeyVector<1>(d, from, 0);
+  } else {
+    constexpr size_t kBytes = hn::MaxLanes(D()) * Reader::kElementBytes;
+    HWY_UNROLL(8)
+    for (size_t c = 0; c < kColumns; ++c) {
+      values[c] = Reader::ValueVector(d, from + c * kBytes);
+    }
   }
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
@@ -129,6 +133,20 @@ HWY_INLINE void AccumulateRows(const ChunkView& chunk,
     if (c < columns) {
       AccumulateColumns<Reader, kRows, 1>(d8, chunk, c, rows.scores,
                                           rows.outputs, stride, rows.prefetch);
+    }
+  }
+}
+
+// Puts the columns of a row that AccumulateRows() has summed up in their order.
+template <class Reader>
+HWY_INLINE void SortColumns(size_t columns, float* HWY_RESTRICT output) {
+  if constexpr (Reader::kPairsValues) {
+    const hn::CappedTag<float, 16> d;
+    constexpr size_t kLanes = hn::MaxLanes(d);
+    for (size_t c = 0; c + 2 * kLanes <= columns; c += 2 * kLanes) {
+      const auto even = hn::LoadU(d, output + c);
+      const auto odd = hn::LoadU(d, output + c + kLanes);
+      hn::StoreInterleaved2(even, odd, d, output + c);
     }
   }
 }

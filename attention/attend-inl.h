@@ -276,11 +276,16 @@ class ItemKernel {
   void Finish() const {
     const ScoreTag d;
     const float* lane_sums = scratch_ + layout_.lane_sums;
+    float* outputs = scratch_ + layout_.outputs;
     for (uint32_t r = 0; r < rows_.size(); ++r) {
       const auto sum = hn::LoadU(d, lane_sums + r * kScoreLanes);
       scratch_[layout_.sums + r] = hn::GetLane(hn::SumOfLanes(d, sum));
+      if (!convert_) {
+        SortColumns<Reader>(parameters_.v_head_dim,
+                            outputs + r * parameters_.output_stride);
+      }
     }
-    rows_.Write(scratch_ + layout_.outputs, scratch_ + layout_.references,
+    rows_.Write(outputs, scratch_ + layout_.references,
                 scratch_ + layout_.sums);
   }
 

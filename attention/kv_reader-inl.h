@@ -70,14 +70,17 @@ HWY_INLINE V F16UnitsToF32(D d, VU units) {
 // - kStepDims, kStepBytes: some dims of a tile's 16 tokens and the bytes of the
 //   rows that hold them;
 // - KeyVector<kDim>(d, step, token): dim kDim of a step, of Lanes(d) tokens
-// from
-//   `token` of the tile on;
-// - ValueVector(d, from): Lanes(d) elements of a V row.
+//   from `token` of the tile on;
+// - ValueVector(d, from): Lanes(d) elements of a V row;
+// - kPairsValues: two vectors of a V row are read as its even elements and its
+//   odd ones, by KeyVector<0> and KeyVector<1>, which takes fewer instructions
+//   and leaves outputs to SortColumns().
 
 struct F32Reader {
   static constexpr size_t kElementBytes = 4;
   static constexpr size_t kStoredBytes = 4;
   static constexpr bool kHasScales = false;
+  static constexpr bool kPairsValues = false;
   static constexpr size_t kStepDims = 2;
   static constexpr size_t kStepBytes = 2 * kTileRowBytes;
 
@@ -96,6 +99,7 @@ struct Bf16Reader {
   static constexpr size_t kElementBytes = 2;
   static constexpr size_t kStoredBytes = 2;
   static constexpr bool kHasScales = false;
+  static constexpr bool kPairsValues = HWY_TARGET <= HWY_AVX3;
   static constexpr size_t kStepDims = 2;
   static constexpr size_t kStepBytes = kTileRowBytes;
 
@@ -124,6 +128,7 @@ struct F16Reader {
   static constexpr size_t kElementBytes = 2;
   static constexpr size_t kStoredBytes = 2;
   static constexpr bool kHasScales = false;
+  static constexpr bool kPairsValues = false;
   static constexpr size_t kStepDims = 2;
   static constexpr size_t kStepBytes = kTileRowBytes;
 
@@ -159,6 +164,7 @@ struct EightBitReader {
   static constexpr size_t kElementBytes = 1;
   static constexpr size_t kStoredBytes = 1;
   static constexpr bool kHasScales = true;
+  static constexpr bool kPairsValues = false;
   static constexpr size_t kStepDims = 4;
   static constexpr size_t kStepBytes = kTileRowBytes;
 

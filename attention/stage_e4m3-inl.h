@@ -31,6 +31,7 @@ struct StagedE4m3Reader {
   static constexpr size_t kElementBytes = 2;
   static constexpr size_t kStoredBytes = 1;
   static constexpr bool kHasScales = true;
+  static constexpr bool kPairsValues = false;
   static constexpr size_t kStepDims = 4;
   static constexpr size_t kStepBytes = 2 * kTileRowBytes;
   static constexpr float kFactor = 256.0f;
