@@ -85,7 +85,8 @@ HWY_INLINE void TransposeFour(DU du, const uint8_t* const* rows, size_t offset,
 #endif  // HWY_TARGET != HWY_SCALAR
 
 // Writes a tile of `num_units` rows from 16 token rows of as many units. Reads
-// nothing beyond the rows. Takes as many lines from `prefetch`, unless null.
+// nothing beyond the rows. Takes a line from `prefetch`, unless null, for every
+// four units: faster than memory brings them, they would hold up the rows.
 HWY_INLINE void TransposeToTile(const uint8_t* const* rows, size_t num_units,
                                 uint8_t* tile, PrefetchCursor* prefetch) {
   size_t u = 0;
@@ -93,7 +94,7 @@ HWY_INLINE void TransposeToTile(const uint8_t* const* rows, size_t num_units,
   const hn::CappedTag<uint32_t, kTileTokens> du;
   constexpr size_t kLanes = hn::MaxLanes(du);
   for (; u + 4 <= num_units; u += 4) {
-    if (prefetch != nullptr) prefetch->Prefetch<4>();
+    if (prefetch != nullptr) prefetch->Prefetch<1>();
     HWY_UNROLL(4)
     for (size_t t = 0; t < kTileTokens; t += kLanes) {
       TransposeFour(du, rows + t, u * kUnitBytes,
