@@ -26,17 +26,20 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // sums[row][column] += weight[row] * value[column], for one key; `weights` are
-// those of the key. Two vectors of columns may be its even and its odd ones.
+// those of the key. Pairs of vectors may be its even and its odd columns.
 template <class Reader, size_t kRows, size_t kColumns, class D>
 HWY_INLINE void AddKey(D d, const uint8_t* from,
                        const float* HWY_RESTRICT weights,
                        hn::Vec<D> (&sums)[kRows][kColumns]) {
   hn::Vec<D> values[kColumns];
-  if constexpr (Reader::kPairsValues && kColumns == 2) {
-    values[0] = Reader::template KeyVector<0>(d, from, 0);
-    values[1] = Reader::template KeyVector<1>(d, from, 0);
+  constexpr size_t kBytes = hn::MaxLanes(D()) * Reader::kElementBytes;
+  if constexpr (Reader::kPairsValues && kColumns % 2 == 0) {
+    HWY_UNROLL(8)
+    for (size_t c = 0; c < kColumns; c += 2) {
+      values[c] = Reader::template KeyVector<0>(d, from + c * kBytes, 0);
+      values[c + 1] = Reader::template KeyVector<1>(d, from + c * kBytes, 0);
+    }
   } else {
-    constexpr size_t kBytes = hn::MaxLanes(D()) * Reader::kElementBytes;
     HWY_UNROLL(8)
     for (size_t c = 0; c < kColumns; ++c) {
       values[c] = Reader::ValueVector(d, from + c * kBytes);
@@ -61,15 +64,13 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
                                   size_t output_stride,
                                   PrefetchCursor* cursor) {
   constexpr size_t kLanes = hn::MaxLanes(D());
-  constexpr size_t kChains = kChainsFor<Reader, kRows * kColumns>;
-  hn::Vec<D> sums[kChains][kRows][kColumns];
+  hn::Vec<D> sums[kRows][kColumns];
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
     for (size_t c = 0; c < kColumns; ++c) {
-      sums[0][r][c] =
+      sums[r][c] =
           hn::LoadU(d, outputs + r * output_stride + column + c * kLanes);
-      if constexpr (kChains == 2) sums[1][r][c] = hn::Zero(d);
     }
   }
   const size_t offset = column * Reader::kElementBytes;
@@ -78,31 +79,27 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
   // Several passes over a line take turns in asking for lines, so that these
   // are spread over all of them.
   constexpr size_t kPasses = kBytes < 64 ? 64 / kBytes : 1;
-  constexpr size_t kKeys = kPasses == 1 ? kChains : 2 * kPasses;
+  constexpr size_t kKeys = kPasses == 1 ? 1 : 2 * kPasses;
   PrefetchCursor prefetch = *cursor;
   const uint8_t* const* values = chunk.values;
   size_t j = chunk.begin;
   while (j + kKeys <= chunk.end) {
     prefetch.Prefetch<kKeys / kPasses * kLines>();
     HWY_UNROLL(1)
-    for (const size_t end = j + kKeys; j < end; j += kChains) {
-      AddKey<Reader>(d, values[j] + offset, weights + j, sums[0]);
-      if constexpr (kChains == 2) {
-        AddKey<Reader>(d, values[j + 1] + offset, weights + j + 1, sums[1]);
-      }
+    for (const size_t end = j + kKeys; j < end; ++j) {
+      AddKey<Reader>(d, values[j] + offset, weights + j, sums);
     }
   }
   for (; j < chunk.end; ++j) {
-    AddKey<Reader>(d, values[j] + offset, weights + j, sums[0]);
+    AddKey<Reader>(d, values[j] + offset, weights + j, sums);
   }
   *cursor = prefetch;
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
     for (size_t c = 0; c < kColumns; ++c) {
-      auto sum = sums[0][r][c];
-      if constexpr (kChains == 2) sum = hn::Add(sum, sums[1][r][c]);
-      hn::StoreU(sum, d, outputs + r * output_stride + column + c * kLanes);
+      hn::StoreU(sums[r][c], d,
+                 outputs + r * output_stride + column + c * kLanes);
     }
   }
 }
@@ -112,8 +109,8 @@ template <class Reader, size_t kRows>
 HWY_INLINE void AccumulateRows(const ChunkView& chunk,
                                const RowParameters& parameters,
                                const RowBlock& rows) {
-  // V rows are read without a byte beyond them: whole groups of vectors, whole
-  // vectors, and 8 columns where vectors are longer.
+  // V rows are read without a byte beyond them: whole groups of vectors, pairs,
+  // single ones, and 8 columns where vectors are longer.
   const hn::CappedTag<float, 16> d;
   const hn::CappedTag<float, 8> d8;
   constexpr size_t kLanes = hn::MaxLanes(d);
@@ -124,6 +121,12 @@ HWY_INLINE void AccumulateRows(const ChunkView& chunk,
   for (; c + kColumns * kLanes <= columns; c += kColumns * kLanes) {
     AccumulateColumns<Reader, kRows, kColumns>(
         d, chunk, c, rows.scores, rows.outputs, stride, rows.prefetch);
+  }
+  if constexpr (kColumns > 2) {
+    for (; c + 2 * kLanes <= columns; c += 2 * kLanes) {
+      AccumulateColumns<Reader, kRows, 2>(d, chunk, c, rows.scores,
+                                          rows.outputs, stride, rows.prefetch);
+    }
   }
   for (; c + kLanes <= columns; c += kLanes) {
     AccumulateColumns<Reader, kRows, 1>(d, chunk, c, rows.scores, rows.outputs,

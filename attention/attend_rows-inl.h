@@ -28,10 +28,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class Reader, size_t kRows>
 struct RowSteps {
-  static HWY_NOINLINE void Score(const ChunkView& chunk, size_t first_tile,
+  static HWY_NOINLINE void Score(const ChunkView& chunk,
                                  const RowParameters& parameters,
                                  const RowBlock& rows) {
-    ScoreRows<Reader, kRows>(chunk, first_tile, parameters.head_dim, rows);
+    ScoreRows<Reader, kRows>(chunk, parameters.head_dim, rows);
   }
   static HWY_NOINLINE void Accumulate(const ChunkView& chunk,
                                       const RowParameters& parameters,
@@ -90,14 +90,9 @@ HWY_INLINE void AttendRows(const ChunkView& chunk,
                            const RowBlock* blocks, size_t num_blocks,
                            const StageValues& stage_values) {
   using Table = RowStepTable<Reader>;
-  const size_t num_tiles = (chunk.end + kTileTokens - 1) / kTileTokens;
   for (size_t b = 0; b < num_blocks; ++b) {
-    for (size_t t = 0; t < num_tiles;) {
-      const size_t step = t + kTilesAtOnce <= num_tiles ? kTilesAtOnce : 1;
-      Table::Score(blocks[b].num_rows)(chunk, t, parameters, blocks[b]);
-      t += step;
-    }
     const RowBlock& rows = blocks[b];
+    Table::Score(rows.num_rows)(chunk, parameters, rows);
     for (size_t r = 0; r < rows.num_rows; ++r) {
       float* scores = rows.scores + r * kChunkTokens;
       CapAndMask(rows.first_lane[r], rows.last_lane[r],

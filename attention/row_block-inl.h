@@ -31,19 +31,16 @@ inline constexpr size_t kScoreLanes = hn::MaxLanes(ScoreTag());
 inline constexpr size_t kVectorsPerTile = kTileTokens / kScoreLanes;
 
 // Register blocking: rows times vectors of accumulators. 32 vector registers
-// hold 14 x 2 of them beside what is loaded, 16 hold 8 x 1, 4 x 2 or 2 x 4.
-#if HWY_TARGET <= HWY_AVX3
+// hold 14 x 2 of them beside what is loaded, 16 hold 8 x 1, 4 x 2 or 2 x 4. Few
+// rows take more vectors at a time, so that as many sums are independent as
+// multiply-adds are under way (two a cycle, four cycles each). Each sum is one
+// chain in the order of its terms: a row has the same bits in any block.
+#if HWY_TARGET <= HWY_AVX2
 inline constexpr size_t kMaxRegisterRows = 8;
-inline constexpr size_t kTilesAtOnce = 2;
-#elif HWY_TARGET == HWY_AVX2
-inline constexpr size_t kMaxRegisterRows = 8;
-inline constexpr size_t kTilesAtOnce = 1;
 #elif HWY_TARGET == HWY_SCALAR
 inline constexpr size_t kMaxRegisterRows = 1;
-inline constexpr size_t kTilesAtOnce = 1;
 #else
 inline constexpr size_t kMaxRegisterRows = 2;
-inline constexpr size_t kTilesAtOnce = 1;
 #endif
 
 // Rows of a wide block, which needs fewer loads per product. Only f32 keys and
@@ -58,31 +55,32 @@ template <class Reader>
 inline constexpr bool kTakesWideBlocks =
     kWideRows > kMaxRegisterRows&& Reader::kElementBytes == sizeof(float);
 
-// Vectors of scores, and of columns, that kRows rows work on at a time.
+// Tiles, vectors of their scores, and vectors of columns that kRows rows work
+// on at a time.
+template <size_t kRows>
+inline constexpr size_t kTilesAtOnce =
+#if HWY_TARGET <= HWY_AVX3
+    kRows > 3 ? 2 : kChunkTiles;
+#elif HWY_TARGET == HWY_AVX2
+    kRows > 2 ? 1 : 2;
+#else
+    1;
+#endif
 template <size_t kRows>
 inline constexpr size_t kVectorsAtOnce =
-    HWY_TARGET == HWY_AVX2&& kRows > 4 ? 1 : kTilesAtOnce* kVectorsPerTile;
+    HWY_TARGET == HWY_AVX2&& kRows > 4 ? 1
+                                       : kTilesAtOnce<kRows>* kVectorsPerTile;
 template <size_t kRows>
 inline constexpr size_t kColumnsAtOnce =
 #if HWY_TARGET <= HWY_AVX3
-    2;
+    kRows > 3 ? 2 : 4;
 #elif HWY_TARGET == HWY_AVX2
-    kRows > 4 ? 1 : 2;
+    kRows > 4 ? 1 : (kRows > 2 ? 2 : 4);
 #elif HWY_TARGET == HWY_SCALAR
     8;
 #else
     4;
 #endif
-
-// Sums that are added up by turns into one: two where one of each would leave
-// fewer independent sums than multiply-adds are under way (two a cycle, four
-// cycles each), as far as registers last. Decoding 8 bits takes some of them.
-template <class Reader>
-inline constexpr size_t kFewAccumulators =
-    HWY_TARGET <= HWY_AVX2 && !Reader::kHasScales ? 7 : 4;
-template <class Reader, size_t kAccumulators>
-inline constexpr size_t kChainsFor =
-    kAccumulators <= kFewAccumulators<Reader> ? 2 : 1;
 
 // A chunk of keys and values as the inner loops read them.
 struct ChunkView {

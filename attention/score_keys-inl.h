@@ -50,15 +50,15 @@ HWY_INLINE void AddDim(const uint8_t* const* tiles, size_t lane, size_t offset,
 }
 
 // The same for all dims of a step.
-template <class Reader, size_t kChains, size_t kRows, size_t kVectors>
+template <class Reader, size_t kRows, size_t kVectors>
 HWY_INLINE void AddStep(const uint8_t* const* tiles, size_t lane, size_t offset,
                         const float* HWY_RESTRICT queries,
-                        hn::Vec<ScoreTag> (&sums)[kChains][kRows][kVectors]) {
-  AddDim<Reader, 0>(tiles, lane, offset, queries, sums[0]);
-  AddDim<Reader, 1>(tiles, lane, offset, queries, sums[kChains - 1]);
+                        hn::Vec<ScoreTag> (&sums)[kRows][kVectors]) {
+  AddDim<Reader, 0>(tiles, lane, offset, queries, sums);
+  AddDim<Reader, 1>(tiles, lane, offset, queries, sums);
   if constexpr (Reader::kStepDims == 4) {
-    AddDim<Reader, 2>(tiles, lane, offset, queries, sums[0]);
-    AddDim<Reader, 3>(tiles, lane, offset, queries, sums[kChains - 1]);
+    AddDim<Reader, 2>(tiles, lane, offset, queries, sums);
+    AddDim<Reader, 3>(tiles, lane, offset, queries, sums);
   }
 }
 
@@ -73,15 +73,11 @@ HWY_INLINE void ScoreVectors(const uint8_t* const* tiles, size_t lane,
                              PrefetchCursor* cursor) {
   const ScoreTag d;
   constexpr size_t kTiles = (kVectors + kVectorsPerTile - 1) / kVectorsPerTile;
-  constexpr size_t kChains = kChainsFor<Reader, kRows * kVectors>;
-  hn::Vec<ScoreTag> sums[kChains][kRows][kVectors];
-  HWY_UNROLL(2)
-  for (size_t c = 0; c < kChains; ++c) {
+  hn::Vec<ScoreTag> sums[kRows][kVectors];
+  HWY_UNROLL(16)
+  for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(16)
-    for (size_t r = 0; r < kRows; ++r) {
-      HWY_UNROLL(16)
-      for (size_t v = 0; v < kVectors; ++v) sums[c][r][v] = hn::Zero(d);
-    }
+    for (size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
   // Several passes over a tile take turns in asking for lines, so that these
   // are spread over all of them.
@@ -102,8 +98,7 @@ HWY_INLINE void ScoreVectors(const uint8_t* const* tiles, size_t lane,
     HWY_UNROLL(16)
     for (size_t v = 0; v < kVectors; ++v) {
       const size_t at = lane + v * kScoreLanes;
-      auto sum = sums[0][r][v];
-      if constexpr (kChains == 2) sum = hn::Add(sum, sums[1][r][v]);
+      auto sum = sums[r][v];
       if constexpr (Reader::kHasScales) {
         sum = hn::Mul(sum, hn::LoadU(d, scales + at));
       }
@@ -128,18 +123,20 @@ HWY_INLINE void ScoreTiles(const ChunkView& chunk, size_t first_tile,
   }
 }
 
-// Scores of kRows rows and the kTilesAtOnce tiles from first_tile on, or those
-// of them that the chunk has.
+// Scores of kRows rows and all tiles of the chunk.
 template <class Reader, size_t kRows>
-HWY_INLINE void ScoreRows(const ChunkView& chunk, size_t first_tile,
-                          size_t head_dim, const RowBlock& rows) {
+HWY_INLINE void ScoreRows(const ChunkView& chunk, size_t head_dim,
+                          const RowBlock& rows) {
+  constexpr size_t kTiles = kTilesAtOnce<kRows>;
   const size_t num_tiles = (chunk.end + kTileTokens - 1) / kTileTokens;
-  if (first_tile + kTilesAtOnce <= num_tiles) {
-    ScoreTiles<Reader, kRows, kTilesAtOnce>(
-        chunk, first_tile, rows.queries, head_dim, rows.scores, rows.prefetch);
-  } else {
-    ScoreTiles<Reader, kRows, 1>(chunk, first_tile, rows.queries, head_dim,
-                                 rows.scores, rows.prefetch);
+  size_t t = 0;
+  for (; t + kTiles <= num_tiles; t += kTiles) {
+    ScoreTiles<Reader, kRows, kTiles>(chunk, t, rows.queries, head_dim,
+                                      rows.scores, rows.prefetch);
+  }
+  for (; t < num_tiles; ++t) {
+    ScoreTiles<Reader, kRows, 1>(chunk, t, rows.queries, head_dim, rows.scores,
+                                 rows.prefetch);
   }
 }
 
