@@ -13,5 +13,8 @@ int main(int argc, char** argv) {
   paged_kv::tool::ToolStreams streams{std::cout, std::cerr,
                                       isatty(STDERR_FILENO) == 1};
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  return paged_kv::tool::RunTool(arguments, streams);
+  const int code = paged_kv::tool::RunTool(arguments, streams);
+  if (std::cout.flush()) return code;
+  std::cerr << "pagedkv: standard output could not be written\n";
+  return paged_kv::tool::kExitBadInput;
 }

@@ -9,7 +9,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <string>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -125,12 +128,18 @@ std::string PlotQuote(absl::string_view text) {
 }
 
 absl::Status CheckCanPlot(absl::string_view path) {
-  if (absl::EndsWith(path, ".svg") || absl::EndsWith(path, ".png")) {
-    return RunGnuplot("");
+  if (!absl::EndsWith(path, ".svg") && !absl::EndsWith(path, ".png")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot tell the kind of plot from '", path,
+                     "'; end it in .svg or .png"));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("cannot tell the kind of plot from '", path,
-                   "'; end it in .svg or .png"));
+  const auto folder = std::filesystem::path(std::string(path)).parent_path();
+  std::error_code error;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no folder '", folder.string(), "' for the plot '", path, "'"));
+  }
+  return RunGnuplot("");
 }
 
 absl::Status WritePlot(const Plot& plot, const std::string& path) {

@@ -83,6 +83,12 @@ TEST(PlotTest, FolderMustExist) {
   EXPECT_TRUE(absl::StrContains(status.message(), "no/such/folder/a.svg"));
 }
 
+TEST(PlotTest, AMissingFolderIsKnownBeforeAnythingIsMeasured) {
+  const absl::Status status = CheckCanPlot("no/such/folder/a.svg");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(status.message(), "'no/such/folder'"));
+}
+
 TEST(PlotTest, MissingGnuplotSaysWhatToInstall) {
   const std::string path = TestFile("a.svg");
   const ScopedPath none("/nonexistent");

@@ -27,7 +27,7 @@ std::string Range(uint64_t first, uint64_t count) {
 // "7 8*2 12": block 8 belongs to two sequences.
 std::string BlockTableText(const KvCacheManager& cache, SequenceId id) {
   const auto blocks = cache.BlockTable(id, llm::kAllLayers);
-  if (!blocks.ok()) return "(ended; its full blocks stay cached)";
+  if (!blocks.ok()) return "given up; full ones stay cached";
   std::string text;
   for (size_t i = 0; i < blocks->size(); ++i) {
     if (blocks->size() > kShownBlocks && i == kShownBlocks / 2) {
@@ -47,7 +47,7 @@ std::string BlockTableText(const KvCacheManager& cache, SequenceId id) {
 std::string SlotsText(const KvCacheManager& cache, const WorkItem& item,
                       uint32_t block_tokens) {
   const auto blocks = cache.BlockTable(item.sequence, llm::kAllLayers);
-  if (!blocks.ok()) return "";
+  if (!blocks.ok()) return "(ended)";
   const uint64_t end =
       uint64_t{item.first_new.value()} + item.new_tokens.value();
   std::string text;
@@ -90,15 +90,15 @@ std::string CacheTraceStep(const llm::ServingEngine& engine) {
     computed += item.new_tokens.value() + item.drafts.size();
   }
   std::string text = absl::StrFormat(
-      "step %d: %d tokens computed, %s slices of K or V written; blocks: %d "
+      "step %d: %d token%s computed, %s slices of K or V written; blocks: %d "
       "held, %d cached, %d free; slots: %d live, %d tail\n",
-      engine.times().steps, computed,
+      engine.times().steps, computed, computed == 1 ? "" : "s",
       Grouped(2 * computed * shape.layers * shape.kv_heads), pool.held.value(),
       pool.cached.value(), pool.free.value(), pool.slots.live, pool.slots.tail);
   for (const WorkItem& item : engine.last_items()) {
     absl::StrAppendFormat(
         &text, "  request %d.%d %s position %s%s -> %s\n    blocks %s\n",
-        item.request.value(), item.sample,
+        item.request.value() + 1, item.sample + 1,  // as answers count them
         item.new_tokens.value() > 1 ? "prefill" : "decode ",
         Range(item.first_new.value(), item.new_tokens.value()),
         item.drafts.empty()

@@ -172,6 +172,10 @@ class LengthsCommand : public Command {
     }
     PAGED_KV_ASSIGN_OR_RETURN(llm::ModelConfig config, ShapeByName(shape_));
     std::string name = absl::StrCat(shape_, ", random weights");
+    if (layers_ > config.layers) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--layers=", layers_, ": ", shape_, " has ", config.layers));
+    }
     if (layers_ != 0) {
       config.layers = layers_;
       absl::StrAppend(&name, ", ", layers_, " layers");
@@ -213,6 +217,13 @@ class LengthsCommand : public Command {
             static_cast<TokenId>(random.Below(model.config().vocab)));
       }
       prompts.push_back(std::move(length));
+    }
+    if (prompts.empty()) {
+      return absl::InvalidArgumentError(
+          model.tokenizer != nullptr
+              ? "nothing to measure: give --repeats or --lengths"
+              : "nothing to measure: give --lengths; --repeats needs a model "
+                "with a tokenizer");
     }
     std::vector<LengthsCase> cases;
     for (const uint32_t batch : batches_) {

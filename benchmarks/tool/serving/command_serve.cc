@@ -75,7 +75,9 @@ class ServeCommand : public Command {
               "by both and compare")
         ->group("Serving");
     kv_.AddTo(app);
-    app.add_flag("--text", show_text_, "Show every request and its answer")
+    app.add_flag(
+           "--text", show_text_,
+           "Show every request and how its answer begins; --json has all of it")
         ->group("Output");
     common_.AddTo(app);
   }

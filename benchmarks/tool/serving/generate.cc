@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "paged_kv/status_macros.h"
 
@@ -35,7 +36,12 @@ absl::Status SubmitAll(llm::ServingEngine& engine,
     request.samples = options.samples;
     request.sampling = options.sampling;
     if (!options.ignore_end) request.stop_tokens = end_tokens;
-    PAGED_KV_RETURN_IF_ERROR(engine.Submit(request));
+    const absl::Status status = engine.Submit(request);
+    if (absl::IsOutOfRange(status)) {
+      return absl::OutOfRangeError(absl::StrCat(
+          status.message(), "; raise --pool_blocks or lower --max_tokens"));
+    }
+    PAGED_KV_RETURN_IF_ERROR(status);
   }
   return absl::OkStatus();
 }

@@ -123,15 +123,25 @@ absl::Status ReadKey(const std::string& key, const json& value, uint32_t vocab,
       absl::StrCat("unknown key ", QuoteForError(key)));
 }
 
+absl::StatusOr<json> ParseObject(absl::string_view text) {
+  const std::string quoted = QuoteForError(std::string(text));
+  try {
+    json object = json::parse(text.begin(), text.end());
+    if (object.is_object()) return object;
+    return absl::InvalidArgumentError(absl::StrCat("no JSON object: ", quoted));
+  } catch (const json::parse_error& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("not JSON at byte ", error.byte, ": ", quoted));
+  } catch (const json::out_of_range&) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a number is out of range: ", quoted));
+  }
+}
+
 absl::StatusOr<ServeRequest> ParseLine(absl::string_view text, uint64_t number,
                                        const LoadedModel& model,
                                        const ServeRequest& defaults) {
-  const json object = json::parse(text.begin(), text.end(), nullptr,
-                                  /*allow_exceptions=*/false);
-  if (!object.is_object()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no JSON object: ", QuoteForError(std::string(text))));
-  }
+  PAGED_KV_ASSIGN_OR_RETURN(const json object, ParseObject(text));
   Line line;
   line.request = defaults;
   line.request.id = absl::StrCat(number);

@@ -65,7 +65,9 @@ absl::StatusOr<ServeRequests> MakeServeRequests(const ServeWorkload& workload,
         absl::StrCat(workload.shared_prefix, " + ", workload.max_prompt_tokens,
                      " prompt tokens and ", workload.max_output_tokens,
                      " output tokens do not fit the model's context of ",
-                     model.config().max_context));
+                     model.config().max_context,
+                     "; lower --shared_prefix, --max_prompt_tokens or "
+                     "--max_output_tokens"));
   }
   PAGED_KV_ASSIGN_OR_RETURN(const Trace trace, LoadTrace(workload));
   Random random(workload.trace.seed);

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -157,8 +158,11 @@ TEST_F(ModelCommandsTest, TraceShowsHowTheCacheGrows) {
   EXPECT_TRUE(absl::StrContains(outcome.out, "5 layers x 4 KV heads"));
   EXPECT_TRUE(absl::StrContains(outcome.out, "prefill position 0..4 -> "))
       << outcome.out;
-  EXPECT_TRUE(absl::StrContains(outcome.out, "step 3: 1 tokens computed"))
+  EXPECT_TRUE(absl::StrContains(outcome.out, "step 3: 1 token computed"))
       << outcome.out;
+  EXPECT_TRUE(absl::StrContains(outcome.out, "request 1.1 decode"))
+      << outcome.out;
+  EXPECT_TRUE(absl::StrContains(outcome.out, "-> (ended)")) << outcome.out;
 }
 
 TEST_F(ModelCommandsTest, ServeAnswersGoodLinesAndReportsBadOnes) {
@@ -297,6 +301,29 @@ TEST_F(ModelCommandsTest, BadInputIsOneLineAndExitCodeTwo) {
         << shown << "\n"
         << outcome.err;
     EXPECT_EQ(outcome.out, "") << shown;
+  }
+}
+
+TEST_F(ModelCommandsTest, ErrorsSayWhatToDo) {
+  const std::string story = "--model=" + model_;
+  const std::vector<std::pair<std::vector<std::string>, std::string>> bad = {
+      {{"generate", story, "--prompt=x", "--pool_blocks=1", "--max_tokens=100"},
+       "raise --pool_blocks or lower --max_tokens"},
+      {{"generate", story, "--prompt=x", "--temperature=nan"},
+       "nan is not a finite number"},
+      {{"generate", story, "--prompt=x", "--temperature=inf"},
+       "inf is not a finite number"},
+      {{"serve", story, "--requests=2"}, "lower --shared_prefix, "},
+      {{"lengths", story, "--lengths=", "--repeats="},
+       "give --repeats or --lengths"},
+      {{"lengths", "--shape=qwen2.5-7b", "--layers=99"}, "qwen2.5-7b has 28"},
+      {{"lengths", story, "--lengths=4", "--plot=/no/such/folder/x.svg"},
+       "no folder '/no/such/folder'"},
+  };
+  for (const auto& [arguments, words] : bad) {
+    const Invocation outcome = Invoke(arguments);
+    EXPECT_EQ(outcome.code, kExitBadInput) << words;
+    EXPECT_TRUE(absl::StrContains(outcome.err, words)) << outcome.err;
   }
 }
 

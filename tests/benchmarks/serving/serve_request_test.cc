@@ -4,6 +4,7 @@
 #include "benchmarks/tool/serving/serve_request.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -65,6 +66,9 @@ TEST(ServeRequestTest, ReportsBadLinesAndReadsTheRest) {
       "{\"tokens\": [1], \"max_token\": 4}",
       std::string(100000, '['),
       std::string("{\"tokens\": [\"\xFF\"]}"),
+      "{\"tokens\": [1], \"temperature\": 1e999}",
+      "{\"prompt\": \"\\ud800\"}",
+      "{\"tokens\": [1]} {\"tokens\": [1]}",
   };
   for (const std::string& line : bad) {
     const ServeRequests read = ParseServeRequests(
@@ -73,6 +77,21 @@ TEST(ServeRequestTest, ReportsBadLinesAndReadsTheRest) {
     EXPECT_EQ(read.bad_lines[0].line, 2u);
     EXPECT_FALSE(read.bad_lines[0].reason.empty());
     EXPECT_EQ(read.requests.size(), 2u) << line.substr(0, 80);
+  }
+}
+
+TEST(ServeRequestTest, SaysWhatIsWrongWithALine) {
+  const LoadedModel model = TinyModel();
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"{\"tokens\": 1, }", "not JSON at byte 15: "},
+      {"{\"prompt\": \"\xFF\"}", "not JSON at byte 13: "},
+      {"{\"tokens\": [1], \"top_p\": 1e999}", "a number is out of range: "},
+      {"[1, 2]", "no JSON object: "},
+  };
+  for (const auto& [line, words] : bad) {
+    const ServeRequests read = ParseServeRequests(line, model, {});
+    ASSERT_EQ(read.bad_lines.size(), 1u) << line;
+    EXPECT_EQ(read.bad_lines[0].reason.substr(0, words.size()), words);
   }
 }
 

@@ -39,7 +39,8 @@ bool Before(const std::pair<float, TokenId>& a,
 absl::Status Validate(const SamplingOptions& options) {
   if (!(options.temperature >= 0) || !std::isfinite(options.temperature)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("temperature ", options.temperature, " is below 0"));
+        absl::StrCat("temperature ", options.temperature,
+                     " is not a finite number from 0 on"));
   }
   if (!(options.top_p > 0) || !(options.top_p <= 1)) {
     return absl::InvalidArgumentError(

@@ -73,7 +73,8 @@ struct EmittedToken {
 
 // Serves many requests with one model: a KvCacheManager, a BatchScheduler, the
 // forward pass and a sampler. What a request is answered does not depend on
-// what is served beside it, but for the rounding of attention.
+// what is served beside it, but for the last bits of attention over long or
+// shared prompts (docs/serving.md).
 //
 // Thread safety: thread-compatible.
 class ServingEngine {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "docs/examples/llm/model_file/weight_reader.h"
 #include "paged_kv/status_macros.h"
 
@@ -157,9 +158,10 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLlama2cModel(
   const long double expected =
       ExpectedFloats(config) * sizeof(float) + kHeaderBytes;
   if (expected != static_cast<long double>(size)) {
-    return NoModel(absl::StrCat("its header asks for ",
-                                static_cast<double>(expected),
-                                " bytes, the file has ", size));
+    return NoModel(
+        absl::StrFormat("its header asks for %.0f bytes, the file "
+                        "has %d",
+                        expected, size));
   }
   ArrayReader reader(std::move(source),
                      options.weight_type.value_or(WeightType::kF32),
