@@ -64,13 +64,15 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
                                   size_t output_stride,
                                   PrefetchCursor* cursor) {
   constexpr size_t kLanes = hn::MaxLanes(D());
-  hn::Vec<D> sums[kRows][kColumns];
+  constexpr size_t kSums = kChains<Reader, kRows>;
+  hn::Vec<D> sums[kSums][kRows][kColumns];
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
     for (size_t c = 0; c < kColumns; ++c) {
-      sums[r][c] =
+      sums[0][r][c] =
           hn::LoadU(d, outputs + r * output_stride + column + c * kLanes);
+      if constexpr (kSums == 2) sums[1][r][c] = hn::Zero(d);
     }
   }
   const size_t offset = column * Reader::kElementBytes;
@@ -79,27 +81,31 @@ HWY_INLINE void AccumulateColumns(D d, const ChunkView& chunk, size_t column,
   // Several passes over a line take turns in asking for lines, so that these
   // are spread over all of them.
   constexpr size_t kPasses = kBytes < 64 ? 64 / kBytes : 1;
-  constexpr size_t kKeys = kPasses == 1 ? 1 : 2 * kPasses;
+  constexpr size_t kKeys = kPasses == 1 ? kSums : 2 * kPasses;
   PrefetchCursor prefetch = *cursor;
   const uint8_t* const* values = chunk.values;
   size_t j = chunk.begin;
   while (j + kKeys <= chunk.end) {
     prefetch.Prefetch<kKeys / kPasses * kLines>();
     HWY_UNROLL(1)
-    for (const size_t end = j + kKeys; j < end; ++j) {
-      AddKey<Reader>(d, values[j] + offset, weights + j, sums);
+    for (const size_t end = j + kKeys; j < end; j += kSums) {
+      AddKey<Reader>(d, values[j] + offset, weights + j, sums[0]);
+      if constexpr (kSums == 2) {
+        AddKey<Reader>(d, values[j + 1] + offset, weights + j + 1, sums[1]);
+      }
     }
   }
   for (; j < chunk.end; ++j) {
-    AddKey<Reader>(d, values[j] + offset, weights + j, sums);
+    AddKey<Reader>(d, values[j] + offset, weights + j, sums[0]);
   }
   *cursor = prefetch;
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
     for (size_t c = 0; c < kColumns; ++c) {
-      hn::StoreU(sums[r][c], d,
-                 outputs + r * output_stride + column + c * kLanes);
+      auto sum = sums[0][r][c];
+      if constexpr (kSums == 2) sum = hn::Add(sum, sums[1][r][c]);
+      hn::StoreU(sum, d, outputs + r * output_stride + column + c * kLanes);
     }
   }
 }

@@ -33,8 +33,9 @@ inline constexpr size_t kVectorsPerTile = kTileTokens / kScoreLanes;
 // Register blocking: rows times vectors of accumulators. 32 vector registers
 // hold 14 x 2 of them beside what is loaded, 16 hold 8 x 1, 4 x 2 or 2 x 4. Few
 // rows take more vectors at a time, so that as many sums are independent as
-// multiply-adds are under way (two a cycle, four cycles each). Each sum is one
-// chain in the order of its terms: a row has the same bits in any block.
+// multiply-adds are under way (two a cycle, four cycles each). A sum is one
+// chain in the order of its terms: a row has the same bits in any block, but
+// for the exception of kChains.
 #if HWY_TARGET <= HWY_AVX2
 inline constexpr size_t kMaxRegisterRows = 8;
 #elif HWY_TARGET == HWY_SCALAR
@@ -81,6 +82,14 @@ inline constexpr size_t kColumnsAtOnce =
 #else
     4;
 #endif
+
+// Sums that are added up by turns into one: two for AVX2's blocks of 5 to 7
+// rows, which have room for one vector of sums of 16 or 32 bits and the same
+// again.
+template <class Reader, size_t kRows>
+inline constexpr size_t kChains =
+    HWY_TARGET == HWY_AVX2&& kRows > 4 && kRows < 8 && !Reader::kHasScales ? 2
+                                                                           : 1;
 
 // A chunk of keys and values as the inner loops read them.
 struct ChunkView {

@@ -50,15 +50,15 @@ HWY_INLINE void AddDim(const uint8_t* const* tiles, size_t lane, size_t offset,
 }
 
 // The same for all dims of a step.
-template <class Reader, size_t kRows, size_t kVectors>
+template <class Reader, size_t kSums, size_t kRows, size_t kVectors>
 HWY_INLINE void AddStep(const uint8_t* const* tiles, size_t lane, size_t offset,
                         const float* HWY_RESTRICT queries,
-                        hn::Vec<ScoreTag> (&sums)[kRows][kVectors]) {
-  AddDim<Reader, 0>(tiles, lane, offset, queries, sums);
-  AddDim<Reader, 1>(tiles, lane, offset, queries, sums);
+                        hn::Vec<ScoreTag> (&sums)[kSums][kRows][kVectors]) {
+  AddDim<Reader, 0>(tiles, lane, offset, queries, sums[0]);
+  AddDim<Reader, 1>(tiles, lane, offset, queries, sums[kSums - 1]);
   if constexpr (Reader::kStepDims == 4) {
-    AddDim<Reader, 2>(tiles, lane, offset, queries, sums);
-    AddDim<Reader, 3>(tiles, lane, offset, queries, sums);
+    AddDim<Reader, 2>(tiles, lane, offset, queries, sums[0]);
+    AddDim<Reader, 3>(tiles, lane, offset, queries, sums[kSums - 1]);
   }
 }
 
@@ -73,11 +73,15 @@ HWY_INLINE void ScoreVectors(const uint8_t* const* tiles, size_t lane,
                              PrefetchCursor* cursor) {
   const ScoreTag d;
   constexpr size_t kTiles = (kVectors + kVectorsPerTile - 1) / kVectorsPerTile;
-  hn::Vec<ScoreTag> sums[kRows][kVectors];
-  HWY_UNROLL(16)
-  for (size_t r = 0; r < kRows; ++r) {
+  constexpr size_t kSums = kChains<Reader, kRows>;
+  hn::Vec<ScoreTag> sums[kSums][kRows][kVectors];
+  HWY_UNROLL(2)
+  for (size_t c = 0; c < kSums; ++c) {
     HWY_UNROLL(16)
-    for (size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+    for (size_t r = 0; r < kRows; ++r) {
+      HWY_UNROLL(16)
+      for (size_t v = 0; v < kVectors; ++v) sums[c][r][v] = hn::Zero(d);
+    }
   }
   // Several passes over a tile take turns in asking for lines, so that these
   // are spread over all of them.
@@ -98,7 +102,8 @@ HWY_INLINE void ScoreVectors(const uint8_t* const* tiles, size_t lane,
     HWY_UNROLL(16)
     for (size_t v = 0; v < kVectors; ++v) {
       const size_t at = lane + v * kScoreLanes;
-      auto sum = sums[r][v];
+      auto sum = sums[0][r][v];
+      if constexpr (kSums == 2) sum = hn::Add(sum, sums[1][r][v]);
       if constexpr (Reader::kHasScales) {
         sum = hn::Mul(sum, hn::LoadU(d, scales + at));
       }

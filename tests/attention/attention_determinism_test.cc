@@ -152,8 +152,9 @@ void ExpectSameBitsInChunks(const AttentionSpec& spec, Isa isa,
   }
 }
 
-// As long as keys are not split. Tiles are left to many rows, and bytes are
-// multiplied by their scales before or after the product.
+// As long as keys are not split. Tiles are left to many rows, AVX2 forms two
+// sums by turns for 5 to 7 rows, and bytes are multiplied by their scales
+// before or after the product.
 TEST(AttentionDeterminismTest, ARowHasTheSameBitsInAnyChunk) {
   const uint64_t first_seed = EnvironmentNumber("PAGED_KV_TEST_SEED", 1);
   constexpr uint64_t kSeeds = kSanitized ? 10 : 60;
@@ -171,7 +172,7 @@ TEST(AttentionDeterminismTest, ARowHasTheSameBitsInAnyChunk) {
     const uint32_t tokens = random.Between(1, 300);
     spec.sequences = {{tokens, tokens}};
     for (const Isa isa : SupportedIsas()) {
-      if (isa == Isa::kAmxBf16) continue;
+      if (isa == Isa::kAmxBf16 || isa == Isa::kAvx2) continue;
       ExpectSameBitsInChunks(spec, isa, &random);
     }
   }
